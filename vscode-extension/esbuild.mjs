@@ -26,7 +26,7 @@ const bundles = [
   },
   {
     ...shared,
-    entryPoints: { flame: "src/webviews/flame.ts", board: "src/webviews/board.ts" },
+    entryPoints: { board: "src/webviews/board.ts" },
     outdir: "dist/webviews",
     platform: "browser",
     target: "es2022",

@@ -33,13 +33,16 @@ describe("a jump after an edit", () => {
     await bench.showDeepScope();
     await bench.rows("Hot Lines").filter({ hasText: `:${hottest.line}` }).first().waitFor();
     await bench.run("DeepScope: Show in Flame Graph");
-    await bench.webview().locator(`g.frame[name*=":${hottest.line}"]`).first().waitFor();
+    await box().waitFor();
     await bench.showTab(PROGRAM);
   });
   afterAll(async () => {
     await bench.close();
     own.remove();
   });
+
+  /** A box of the hottest line, which has the name that was recorded. */
+  const box = (): Locator => bench.webview().locator(`g.frame[name*=":${hottest.line}"]`).first();
 
   /** Jumps from each view, and stands where a recorded line is now: so many lines lower. */
   async function everyViewLeads(lower: number): Promise<void> {
@@ -57,7 +60,7 @@ describe("a jump after an edit", () => {
     await bench.jump(bench.rows("Call Paths").filter({ hasText: placeInRow(caller.line + lower) }).first(), caller.line + lower);
 
     await away();
-    await bench.jump(bench.webview().locator(`g.frame[name*="${place}"]`).first(), hottest.line + lower);
+    await bench.jump(box(), hottest.line + lower, "Control");
 
     await bench.goToLine(hottest.line + lower);
     const link = bench.page.locator(".monaco-hover:visible a").filter({ hasText: `:${caller.line + lower}` }).first();
@@ -123,7 +126,7 @@ describe("a jump after an edit", () => {
     await bench.goToLine(hottest.line - 6);
     await bench.page.keyboard.press("Control+Shift+K");
     await bench.goToLine(1);
-    await bench.webview().locator(`g.frame[name*="${hottest.function}"]`).first().click();
+    await box().click({ modifiers: ["Control"] });
     await bench.page.locator(".statusbar").filter({ hasText: "no longer there" }).waitFor();
     await bench.atLine(hottest.line - 7);
   });
@@ -141,8 +144,8 @@ describe("a jump after an edit", () => {
   });
 
   it("leads there from a frame in TensorBoard", async () => {
-    await bench.showTab("Flame Graph");
-    await bench.page.locator(".tab.active").filter({ hasText: "Flame Graph" }).getByRole("button", { name: /Close/ }).click();
+    await bench.showTab("DeepScope Dashboard");
+    await bench.page.locator(".tab.active").filter({ hasText: "DeepScope Dashboard" }).getByRole("button", { name: /Close/ }).click();
     await bench.run("DeepScope: Open TensorBoard");
     await bench.profiler().getByText("Overview").first().waitFor(); // the frame is loaded, and stays
     const said = { filename: program, line: hottest.line - 1 }; // counts from 0

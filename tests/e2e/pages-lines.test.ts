@@ -79,6 +79,9 @@ describe("the pages of lines and of the flame graph", () => {
     await pages.page.screenshot({ path: join(OUTPUT, "pages-flame.png") });
     await pages.page.locator(".flamebox .place").click();
     await expect.poll(() => pages.page.url()).toContain("#/lines?");
+    await pages.page.goBack();
+    await boxes.filter({ hasText: `${PROGRAM}:` }).first().click({ modifiers: ["Control"] });
+    await expect.poll(() => pages.page.url()).toContain("#/lines?");
   });
 
   it("callers stand below kernels and operators, and searching sums boxes up", async () => {

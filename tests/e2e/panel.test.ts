@@ -29,7 +29,6 @@ describe("the dashboard in a panel", () => {
   const show = (): Promise<void> => bench.showTab(TITLE);
   const hottest = (): Locator => pages().locator(".hotlines .place").first();
   const hottestIn = (page: Page): Locator => page.locator(".hotlines .place").first();
-  /** Also where the flame graph's page is in sight, too. */
   const hash = async (): Promise<string> => {
     for (const frame of bench.page.frames()) {
       if ((await frame.locator('body[data-door="panel"]').count().catch(() => 0)) > 0) {
@@ -110,7 +109,7 @@ describe("the dashboard in a panel", () => {
     await expect.poll(hash).toMatch(new RegExp(`^#/timeline\\?.*line=${line}$`));
   });
 
-  it("is led to a line from its hover, and from a box of the flame graph", async () => {
+  it("is led to a line from its hover, and to its boxes in the flame graph", async () => {
     const { line } = busiestOf(recorded);
     const code = readFileSync(join(project, PROGRAM), "utf8").split("\n")[line - 1]!.trim();
     await pages().getByRole("link", { name: "Overview" }).click();
@@ -120,13 +119,14 @@ describe("the dashboard in a panel", () => {
     await hover.getByText("Show in Dashboard").click();
     await expect.poll(hash).toMatch(new RegExp(`^#/lines\\?.*line=${line}$`));
     await pages().getByRole("link", { name: "Overview" }).click();
-    await bench.showTab(PROGRAM); // in the panel's own group: the flame graph stands in the other one
+    await bench.showTab(PROGRAM);
+    await bench.goToLine(line);
     await bench.run("DeepScope: Show in Flame Graph");
-    const box = bench.webview().locator(`g.frame[name*=":${line}"]`).first();
-    await box.waitFor();
-    await bench.chooseFromMenu(box, "Show in Dashboard");
+    await expect.poll(hash).toMatch(new RegExp(`^#/flame\\?.*line=${line}$`));
+    const box = pages().locator(`g.frame[name*=":${line}"]`).first();
+    await box.click();
+    await pages().locator(".flamebox").getByRole("link", { name: "Line", exact: true }).click();
     await expect.poll(hash).toMatch(new RegExp(`^#/lines\\?.*line=${line}$`));
-    await bench.page.locator(".tab").filter({ hasText: "Flame Graph" }).getByRole("button", { name: /Close/ }).click();
   });
 
   it("is where it was after the window was loaded anew", async () => {

@@ -6,6 +6,8 @@ import { durationNs } from "./support/units";
 import { RECORDING_MS } from "./support/waits";
 import { Workbench } from "./support/workbench";
 
+const DASHBOARD = "DeepScope Dashboard";
+
 describe("the views", () => {
   const own = scratch();
   const project = join(own.path, "views");
@@ -101,26 +103,32 @@ describe("the views", () => {
     await bench.page.locator(".tab.active").filter({ hasText: PROGRAM }).first().waitFor();
   });
 
-  it("draw a flame graph whose frames jump to the code, and a line is found in it", async () => {
+  const marked = 'g.frame rect[fill="#c586ff"]';
+  /** The time of all boxes together. */
+  const wholeNs = async (): Promise<number> => durationNs((await bench.webview().locator('g.frame[name="all"] title').textContent()) ?? "");
+
+  it("draw a flame graph whose boxes lead to the code, and a line is found in it", async () => {
     await bench.run("DeepScope: Show in Flame Graph");
     const graph = bench.webview();
-    const frames = graph.locator("g.frame");
-    await frames.filter({ hasText: "main" }).first().waitFor();
+    await graph.locator(marked).first().waitFor();
     const busiest = busiestOf(recorded);
-    await bench.jump(graph.locator(`g.frame[name*="${PROGRAM}:${busiest.line}"]`).first(), busiest.line);
+    await graph.getByRole("button", { name: "Reset" }).click();
+    const box = graph.locator(`g.frame[name*="${PROGRAM}:${busiest.line}"]`).first();
+    await bench.jump(box, busiest.line, "Control");
+    await bench.goToLine(1);
+    await box.click();
+    await bench.jump(graph.locator(".flamebox").getByRole("button", { name: "Open" }), busiest.line);
 
     // Zoomed to the hottest line, whose boxes hold none of the other function: the search is of the whole all the same.
-    const marks = graph.locator('g.frame rect[fill="#c586ff"]');
-    const details = graph.locator("#details");
-    await graph.locator("#search").fill("attend");
-    await details.filter({ hasText: /^\d+ frames, [\d.]+ \S+, [1-9][\d.]* %$/ }).waitFor();
+    const details = graph.locator(".flamedetails");
+    const search = graph.locator(".flametools .search");
+    await search.fill("attend");
+    await details.filter({ hasText: /^\d+ boxes, [\d.]+ \S+, [1-9][\d.]* %$/ }).waitFor();
     const found = await details.innerText();
-    await graph.getByRole("button", { name: "Reset Zoom" }).click();
-    await marks.first().waitFor();
-    await graph.locator("#search").fill("");
-    await graph.locator("#search").fill("attend");
+    await graph.getByRole("button", { name: "Reset" }).click();
+    await expect.poll(() => graph.locator(marked).count()).toBe(0);
+    await search.fill("attend");
     await expect.poll(() => details.innerText()).toBe(found);
-    await graph.locator("#search").fill("");
   });
 
   it("mark all boxes of a line in the flame graph, and stay at the line", async () => {
@@ -129,11 +137,11 @@ describe("the views", () => {
     await bench.showTab(PROGRAM);
     await bench.goToLine(second.line);
     await bench.run("DeepScope: Show in Flame Graph");
-    const details = graph.locator("#details").filter({ hasText: new RegExp(`${PROGRAM}:${second.line} · (\\d+) box`) });
+    const details = graph.locator(".flamedetails").filter({ hasText: new RegExp(`${PROGRAM}:${second.line} · (\\d+) box`) });
     await details.waitFor();
     // Work forward stands below the step, its backward pass below what ran it.
     const count = Number(/· (\d+) box/.exec(await details.innerText())?.[1]);
-    await expect.poll(() => graph.locator('g.frame rect[fill="#c586ff"]').count()).toBe(count);
+    await expect.poll(() => graph.locator(marked).count()).toBe(count);
     const share = Number(/([\d.]+) %/.exec(await details.innerText())?.[1]);
     expect(share).toBeCloseTo((100 * second.total_device_ns) / recorded.totals.device_ns, -0.5);
     await bench.atLine(second.line);
@@ -142,14 +150,14 @@ describe("the views", () => {
 
   it("draw the graph for another metric", async () => {
     const graph = bench.webview();
-    await bench.showTab("Flame Graph");
-    await graph.locator("#metric").selectOption("cpu");
-    const before = recorded.totals.device_ns / recorded.totals.steps;
-    const caption = graph.locator("#caption");
-    await expect.poll(async () => Math.abs(durationNs(await caption.innerText()) - before) / before).toBeGreaterThan(0.01);
+    const before = recorded.totals.device_ns;
+    await graph.getByRole("button", { name: "CPU of lines" }).click();
+    await expect.poll(async () => Math.abs((await wholeNs()) - before) / before).toBeGreaterThan(0.01);
     await graph.locator("g.frame").nth(2).waitFor();
-    await graph.locator("#metric").selectOption("device");
-    await expect.poll(async () => Math.abs(durationNs(await caption.innerText()) - before) / before).toBeLessThan(0.01);
+    expect(await graph.getByLabel("Down to").isDisabled()).toBe(true);
+    await graph.getByRole("button", { name: "Operators", exact: true }).click();
+    await expect.poll(async () => Math.abs((await wholeNs()) - before) / before).toBeLessThan(0.01);
+    await graph.getByRole("button", { name: "Reset" }).click();
     // The boxes grow to their width.
     const whole = graph.locator("g.frame rect").first();
     await expect.poll(async () => (await whole.boundingBox())?.width ?? 0).toBeGreaterThan(300);
@@ -157,26 +165,26 @@ describe("the views", () => {
     await bench.screenshot("flame");
   });
 
-  it("draw the graph down to the depth that is chosen, and a part leads to its line", async () => {
+  it("draw the graph down to the depth that is chosen, which is kept, and a part leads to its line", async () => {
     const graph = bench.webview();
     const head = recorded.lines.find((line) => line.function === "CharTransformer.forward")!;
     const line = graph.locator(`g.frame[name*="${PROGRAM}:${head.line}"]`).first();
     const module = graph.locator('g.frame[name="head"]').first();
     const operator = graph.locator('g.frame[name="aten::linear"]').first();
     for (const [depth, isModule, isOperator] of [["line", false, false], ["module", true, false], ["operator", true, true]] as const) {
-      await graph.locator("#depth").selectOption(depth);
+      await graph.getByLabel("Down to").selectOption(depth);
       await module.waitFor({ state: isModule ? "attached" : "detached" });
       await operator.waitFor({ state: isOperator ? "attached" : "detached" });
       await line.waitFor();
-      const legend = await graph.locator("#legend li").allInnerTexts();
+      const legend = await graph.locator(".legend li").allInnerTexts();
       expect(["line", "module", "operator"].map((kind) => legend.includes(kind))).toEqual([isModule, isModule, isOperator]);
     }
     await bench.screenshot("flame-operators");
-    await bench.jump(graph.locator('g.frame[name="head"] ~ g.frame[name="aten::linear"]').first(), head.line);
-    await graph.locator("#metric").selectOption("cpu");
-    await expect.poll(() => graph.locator("#depth").isDisabled()).toBe(true);
-    await graph.locator("#metric").selectOption("device");
-    await graph.getByRole("button", { name: "Reset Zoom" }).click();
+    await bench.jump(graph.locator('g.frame[name="head"] ~ g.frame[name="aten::linear"]').first(), head.line, "Control");
+    await bench.page.locator(".tab").filter({ hasText: DASHBOARD }).getByRole("button", { name: /Close/ }).click();
+    await bench.run("DeepScope: Show in Flame Graph");
+    await line.waitFor();
+    expect(await graph.getByLabel("Down to").inputValue()).toBe("operator");
   });
 
   it("group lines by function, file and module", async () => {
@@ -217,7 +225,7 @@ describe("the views", () => {
     await recording;
     const hottest = hottestOf(report(join(project, TRACES)));
     await bench.codeLine(recordedText(hottest.line)).waitFor();
-    await bench.showTab(PROGRAM); // a message that closes gives the focus back to the flame graph, which had it
+    await bench.showTab(PROGRAM); // a message that closes gives the focus back to the panel, which had it
     await bench.atLine(hottest.line);
     await bench.rows("Runs").filter({ hasText: "fit" }).nth(1).waitFor();
   });

@@ -2,7 +2,6 @@
 
 import * as vscode from "vscode";
 import type { DashboardPanel } from "./dashboard/panel";
-import type { FlamePanel } from "./flame/panel";
 import type { Jumps } from "./jumps";
 import { recordedOf, textPlace } from "./dashboard/links";
 import { pickInterpreter } from "./interpreter/pick";
@@ -37,7 +36,6 @@ export interface Parts {
   readonly hotLines: HotLinesView;
   readonly callPaths: CallPathsView;
   readonly runs: RunsView;
-  readonly flame: FlamePanel;
   readonly dashboard: DashboardPanel;
   readonly tensorboard: TensorBoardPanel;
   readonly runner: Runner;
@@ -55,15 +53,15 @@ interface LineArgument {
 }
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
-  const { session, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, attacher, notices } = parts;
+  const { session, requests, jumps, hotLines, callPaths, runs, dashboard, tensorboard, runner, attacher, notices } = parts;
 
   const take = async (answer: Promise<Status>): Promise<void> => {
     notices.expectChange();
     session.take(await answer);
   };
-  /** The line of a row or of a box of the flame graph; without them the one that the cursor is on. */
+  /** The line of a row; without one that which the cursor is on. */
   const lineOf = async (row: LineArgument | undefined): Promise<RecordedLine | undefined> => {
-    const place = readOr(textPlace, row) ?? flame.lineOf(row) ?? recordedOf(row) ?? cursorPlace();
+    const place = readOr(textPlace, row) ?? recordedOf(row) ?? cursorPlace();
     return place === undefined || "file" in place ? place : recordedAt(place, requests);
   };
   /** Shows a line on a page of the dashboard. */
@@ -117,7 +115,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
       const settings = vscode.workspace.getConfiguration("deepscope");
       return settings.update("heat", !settings.get<boolean>("heat", true), vscode.ConfigurationTarget.Global);
     },
-    "deepscope.showInFlameGraph": async (row?: LineArgument) => flame.open(await lineOf(row)),
+    "deepscope.showInFlameGraph": async (row?: LineArgument) => dashboard.showFlameGraph(await lineOf(row)),
     "deepscope.showLineCallPaths": async (row?: LineArgument) => {
       const line = await lineOf(row);
       await (line === undefined ? tellUnmeasured() : callPaths.reveal(line));

@@ -5,7 +5,6 @@ import { registerCommands } from "./commands";
 import { dashboardMiddleware } from "./dashboard/hover";
 import { DashboardPanel } from "./dashboard/panel";
 import { Edits } from "./edits";
-import { FlamePanel } from "./flame/panel";
 import { Heat } from "./heat/heat";
 import { Interpreters } from "./interpreter/resolve";
 import { Jumps } from "./jumps";
@@ -41,7 +40,6 @@ export function activate(context: vscode.ExtensionContext): void {
   const hotLines = new HotLinesView(context.workspaceState, session, requests, log);
   const callPaths = new CallPathsView(context.workspaceState, session, requests, log);
   const runs = new RunsView(session, requests, log);
-  const flame = new FlamePanel(context.extensionUri, context.workspaceState, session, requests, jumps, log);
   const dashboard = new DashboardPanel(context, session, requests, jumps, log);
   const tensorboard = new TensorBoardPanel(context, session, requests, log);
   const runner = new Runner(session);
@@ -51,7 +49,6 @@ export function activate(context: vscode.ExtensionContext): void {
   const relocate = (): void => {
     hotLines.relocate();
     callPaths.refresh();
-    void flame.relabel();
   };
   context.subscriptions.push(
     log,
@@ -62,7 +59,6 @@ export function activate(context: vscode.ExtensionContext): void {
     hotLines,
     callPaths,
     runs,
-    flame,
     dashboard,
     tensorboard,
     runner,
@@ -85,12 +81,11 @@ export function activate(context: vscode.ExtensionContext): void {
       callPaths.refresh();
       runs.endReading();
       void runs.refresh();
-      void flame.refresh();
       void dashboard.follow();
       void notices.follow(shown);
     }),
     heat.onEdited((edited) => status.showEdited(edited)),
-    ...registerCommands({ context, log, session, interpreters, server, requests, jumps, hotLines, callPaths, runs, flame, dashboard, tensorboard, runner, attacher, notices }),
+    ...registerCommands({ context, log, session, interpreters, server, requests, jumps, hotLines, callPaths, runs, dashboard, tensorboard, runner, attacher, notices }),
   );
   void session.start();
 }

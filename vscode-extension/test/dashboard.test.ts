@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { flameAddress, sawFlameGraph } from "../src/dashboard/flame";
 import { commandLink, recordedOf, textPlace } from "../src/dashboard/links";
 import { fromPages, keptState, toPages } from "../src/dashboard/messages";
 import { addressIn, reasonOf } from "../src/dashboard/server";
@@ -149,5 +150,19 @@ describe("the server's own words", () => {
     expect(reasonOf(["Error: peaks: no such type", ""], "/e/python", 2)).toBe("peaks: no such type");
     expect(reasonOf([], "/e/python", 3)).toBe("deepscope view ended with exit code 3");
     expect(reasonOf([], "/e/python", null)).toBe("deepscope view ended with a signal");
+  });
+});
+
+describe("the flame graph's address", () => {
+  it("has the line, and the depth that was chosen last", async () => {
+    const kept = new Map<string, unknown>();
+    const memento = { get: (key: string) => kept.get(key), update: (key: string, value: unknown) => Promise.resolve(void kept.set(key, value)) };
+    expect(flameAddress(memento)).toBe("#/flame?depth=kernel");
+    expect(await sawFlameGraph(memento, "#/flame?run=a&depth=module")).toBe(true);
+    expect(await sawFlameGraph(memento, "#/flame")).toBe(true);
+    expect(await sawFlameGraph(memento, "#/flames?depth=line")).toBe(false);
+    expect(flameAddress(memento, { file: "/a b/ü.py", line: 3 })).toBe("#/flame?depth=module&file=%2Fa+b%2F%C3%BC.py&line=3");
+    await sawFlameGraph(memento, "#/flame?depth=x");
+    expect(flameAddress(memento)).toBe("#/flame?depth=kernel");
   });
 });

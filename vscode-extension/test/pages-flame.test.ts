@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Flame } from "../src/pages/contract";
-import { boxesOf, change, changeColour } from "../src/pages/flame/boxes";
+import { boxesOf, change, changeColour, leadsTo, type Box } from "../src/pages/flame/boxes";
+import { boxColour, kindColour, KINDS } from "../src/pages/flame/colours";
 
 const flame: Flame = {
   metrics: ["device"],
@@ -20,6 +21,7 @@ const flame: Flame = {
   baseline: "train.py",
   leftOut: 2,
   leftOutNs: 3,
+  sums: "",
   note: "",
 };
 
@@ -43,5 +45,26 @@ describe("the flame graph's boxes", () => {
     expect(red).toBeGreaterThan(blue);
     const [less = 0, , more = 0] = (changeColour(-0.2).match(/\d+/g) ?? []).map(Number);
     expect(more).toBeGreaterThan(less);
+  });
+
+  it("lead to their own place, parts without one to that of the line whose work they are", () => {
+    const [none, line] = boxesOf(flame).children as [Box, Box];
+    const [kernel] = line.children as [Box];
+    expect([leadsTo([line]), leadsTo([kernel, line]), leadsTo([kernel, none])]).toEqual([line, line, undefined]);
+    const module: Box = { ...kernel, kind: "module", file: "/env/layers.py", line: 30 };
+    expect([leadsTo([module, line]), leadsTo([kernel, module, line])]).toEqual([module, line]);
+  });
+
+  it("have a colour for each kind, the deeper the more of the time is a box's own", () => {
+    expect(new Set(KINDS.map((kind) => kindColour(kind))).size).toBe(KINDS.length);
+    for (const kind of KINDS) {
+      expect(kindColour(kind, 1) === kindColour(kind)).toBe(kind === "other");
+    }
+    const [none, line] = boxesOf(flame).children as [Box, Box];
+    const [kernel] = line.children as [Box];
+    // All of the line's 40 is its own: what is below it is no line.
+    expect([line, kernel, none].map((box) => boxColour(box, 50))).toEqual([kindColour("line", 1), kindColour("kernel", 1), kindColour("other")]);
+    const caller: Box = { ...line, children: line.children.map((child) => ({ ...child, kind: "line", value: 40 })) };
+    expect(boxColour(caller, 50)).toBe(kindColour("line", 0));
   });
 });

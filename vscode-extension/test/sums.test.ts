@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { duration, share, sumWords } from "../src/flame/sums";
+import { duration, share, sumWords } from "../src/pages/words";
 import cases from "./durations.json";
 
 describe("sums of boxes", () => {

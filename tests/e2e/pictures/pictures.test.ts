@@ -71,7 +71,7 @@ describe("pictures", () => {
     await bench.run("DeepScope: Show in Flame Graph");
     const graph = bench.webview();
     await graph.locator("g.frame").nth(3).waitFor();
-    await graph.getByRole("button", { name: "Reset Zoom" }).click();
+    await graph.getByRole("button", { name: "Reset" }).click();
     await settle();
     await bench.screenshot("picture-flame");
   });

@@ -161,10 +161,10 @@ export class Workbench {
   }
 
   /** Clicks what leads to a line (from 1). What was drawn anew between the look and the click is clicked once more. */
-  async jump(from: Locator, line: number): Promise<void> {
+  async jump(from: Locator, line: number, ...modifiers: "Control"[]): Promise<void> {
     await from.waitFor();
     await attempts(async () => {
-      await from.click({ timeout: ATTEMPT_MS });
+      await from.click({ timeout: ATTEMPT_MS, modifiers });
       await this.atLine(line, ATTEMPT_MS);
     });
   }

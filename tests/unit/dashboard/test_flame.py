@@ -44,6 +44,21 @@ def test_paths_lead_down_from_the_outermost_line_to_kernels() -> None:
     assert found.whole_ns == 100 * MS
 
 
+@pytest.mark.parametrize(
+    ("steps", "ranks", "words"),
+    [
+        (3, 1, "Times are sums over 3 steps."),
+        (3, 2, "Times are sums over 3 steps of each of 2 ranks."),
+        (0, 2, "Times are sums over 2 ranks."),
+        (1, 1, ""),
+    ],
+)
+def test_it_is_said_of_how_many_steps_times_are_sums(steps: int, ranks: int, words: str) -> None:
+    profile = with_parts()
+    profile.totals.steps, profile.totals.ranks = steps, ranks
+    assert flame(OneProfile(profile), FlameQuestion()).sums == words
+
+
 def test_paths_lead_up_from_kernels_to_their_callers() -> None:
     found = flame(OneProfile(with_parts()), FlameQuestion(direction="up"))
     assert drawn(found)["gemm", "aten::addmm", "net.feed", "Net.forward", "main"] == 40 * MS

@@ -2,7 +2,6 @@
 
 import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
-import { besideOf, tabIcon } from "../flame/panel";
 import type { Jumps } from "../jumps";
 import { notify } from "../notify";
 import { page } from "../page";
@@ -11,6 +10,8 @@ import type { RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
+import { besideOf, tabIcon } from "../tabs";
+import { flameAddress, sawFlameGraph } from "./flame";
 import { fromPages, keptState, type FromPages, type ToPages } from "./messages";
 import { GoneError, ViewServer, type Reply, type Shown } from "./server";
 
@@ -42,8 +43,8 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
-  /** Shows the pages, at an address of theirs or for the run of given traces. */
-  async open({ hash, paths }: { readonly hash?: string; readonly paths?: readonly string[] | undefined } = {}): Promise<void> {
+  /** Shows the pages, at an address of theirs or for the run of given traces; `isBeside` the code, which keeps the focus. */
+  async open({ hash, paths, isBeside = false }: { readonly hash?: string; readonly paths?: readonly string[] | undefined; readonly isBeside?: boolean } = {}): Promise<void> {
     if (!mayStart()) {
       return;
     }
@@ -53,10 +54,11 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     }
     const to = hash ?? (paths === undefined ? undefined : "#/");
     if (this.panel === undefined) {
-      this.take(this.create(), to ?? "");
+      const column = isBeside ? vscode.ViewColumn.Beside : vscode.ViewColumn.Active;
+      this.take(vscode.window.createWebviewPanel(VIEW, "DeepScope Dashboard", column, { retainContextWhenHidden: true }), to ?? "");
       return; // its pages ask
     }
-    this.panel.reveal();
+    this.panel.reveal(undefined, isBeside);
     if (to !== undefined && this.isReady) {
       this.post({ type: "go", hash: to });
     } else if (to !== undefined) {
@@ -71,6 +73,11 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   /** Shows a line on one of the pages. */
   async show(name: "lines" | "timeline", { file, line }: RecordedLine): Promise<void> {
     await this.open({ hash: `#/${name}?${new URLSearchParams({ file, line: String(line) }).toString()}` });
+  }
+
+  /** Shows the flame graph beside the code, and in it all boxes of a line where one is given. */
+  async showFlameGraph(line?: RecordedLine): Promise<void> {
+    await this.open({ hash: flameAddress(this.context.workspaceState, line), isBeside: true });
   }
 
   async openInBrowser(): Promise<void> {
@@ -197,10 +204,6 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     this.isInBrowser = false;
   }
 
-  private create(): vscode.WebviewPanel {
-    return vscode.window.createWebviewPanel(VIEW, "DeepScope Dashboard", vscode.ViewColumn.Active, { retainContextWhenHidden: true });
-  }
-
   private take(panel: vscode.WebviewPanel, hash: string): void {
     [this.panel, this.hash, this.isReady] = [panel, hash, false];
     const { webview } = panel;
@@ -238,9 +241,11 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
         this.isReady = true;
         tickWalkthrough();
         this.post({ type: "start", hash: this.hash });
+        await this.visited();
         break;
       case "at":
         this.hash = message.hash;
+        await this.visited();
         break;
       case "open":
         this.log.info(`dashboard: ${message.file}:${message.line}`);
@@ -249,6 +254,12 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
       case "ask":
         this.post({ type: "answer", id: message.id, ...(await this.answer(message.name, message.query)) });
         break;
+    }
+  }
+
+  private async visited(): Promise<void> {
+    if (await sawFlameGraph(this.context.workspaceState, this.hash)) {
+      tickWalkthrough("FlameGraph");
     }
   }
 
@@ -281,6 +292,6 @@ function mayStart(): boolean {
 }
 
 /** A step of the walkthrough is done by whichever way the pages were opened. */
-function tickWalkthrough(): void {
-  void vscode.commands.executeCommand("setContext", "deepscope.hasShownDashboard", true);
+function tickWalkthrough(step: "Dashboard" | "FlameGraph" = "Dashboard"): void {
+  void vscode.commands.executeCommand("setContext", `deepscope.hasShown${step}`, true);
 }

@@ -1,16 +1,38 @@
 /** Values in words: three digits and a unit, in the same way as the terminal and the editor. */
 
-import { duration, share } from "../flame/sums";
 import type { CellKind } from "./contract";
 
-export { duration, share };
-
+const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]] as const;
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const DECIMAL = ["", "k", "M", "G", "T", "P", "E"];
 
 /** A name as it is, but that what steers or turns the text around it is a visible escape. */
 export function visible(name: string): string {
   return name.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (letter) => `\\u{${(letter.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** `12.4 ms`: three digits; `0` for none. */
+export function duration(ns: number): string {
+  // 999.6 would read as 1000: it goes to the larger unit.
+  const [size, unit] = TIMES.find(([one]) => ns >= one * 0.9995) ?? [1, "ns"];
+  const value = ns / size;
+  const isWhole = Number.isInteger(value) && value < 1000;
+  const digits = isWhole || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return ns === 0 ? "0" : `${value.toFixed(digits)} ${unit}`;
+}
+
+/** `38 %`, `4.2 %`, `<0.1 %`. */
+export function share(ratio: number): string {
+  const percent = 100 * ratio;
+  if (percent === 0) {
+    return "0 %";
+  }
+  return percent < 0.05 ? "<0.1 %" : `${percent.toFixed(percent >= 9.95 ? 0 : 1)} %`;
+}
+
+/** `30.1 ms, 91 %`: a time and its share of the whole. */
+export function sumWords(sumNs: number, wholeNs: number): string {
+  return `${duration(sumNs)}, ${share(wholeNs > 0 ? sumNs / wholeNs : 0)}`;
 }
 
 /** `1.50 MiB`. */

@@ -39,11 +39,6 @@ export class Requests {
     return this.askHere(commands.callers, place);
   }
 
-  /** Boxes below `minShare` of the whole are left out. */
-  flameGraph(asked: contract.FlameArgument & { readonly minShare: number }): Promise<contract.FlameGraph> {
-    return this.askHere(commands.flamegraph, asked);
-  }
-
   annotations(uri: string): Promise<readonly contract.AnnotatedLine[]> {
     return this.ask(commands.annotations, { uri });
   }

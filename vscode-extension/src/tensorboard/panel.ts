@@ -3,13 +3,13 @@
 import { randomBytes } from "node:crypto";
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { besideOf, tabIcon } from "../flame/panel";
 import { notify } from "../notify";
 import { page } from "../page";
 import { CrashPolicy } from "../server/crashes";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
+import { besideOf, tabIcon } from "../tabs";
 import { jump } from "./jump";
 import { fromPage, type FromPage } from "./messages";
 import { isSame, only, type Shown } from "./shown";

@@ -68,6 +68,8 @@ class Flame(PageAnswer):
     """Smaller nodes, whose time their parents have."""
     left_out_ns: int
     """Time of those that had no parent; with `own` it sums to `whole_ns`."""
+    sums: str
+    """Of how many steps and ranks times are sums; "" where it is one step of one rank."""
     note: str
 
 
@@ -101,6 +103,7 @@ def flame(library: Library, question: FlameQuestion) -> Flame:
         baseline="" if other is None else _title(other),
         left_out=tree.left_out,
         left_out_ns=tree.left_out_ns[0],
+        sums=_sums(profile),
         note="" if profile.call_tree else "This trace tells no call paths; these are its lines.",
     )
 
@@ -129,6 +132,12 @@ def _metrics(profile: Profile) -> list[FlameMetric]:
 def _title(profile: Profile) -> str:
     """What a run is called, with the minute of its recording."""
     return f"{title_of(profile)} {word(profile.trace.recorded_at)[:16].replace('T', ' ')}".strip()
+
+
+def _sums(profile: Profile) -> str:
+    steps, ranks = profile.totals.steps, profile.totals.ranks
+    parts = [f"{number} {name}" for number, name in ((steps, "steps"), (ranks, "ranks")) if number > 1]
+    return f"Times are sums over {' of each of '.join(parts)}." if parts else ""
 
 
 def _as_many_steps(profile: Profile, other: Profile | None) -> float:

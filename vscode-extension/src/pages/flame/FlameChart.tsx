@@ -4,34 +4,31 @@ import { select } from "d3-selection";
 import flamegraph, { type FlameGraph, type PlacedNode } from "d3-flame-graph";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { boxColour, kindColour } from "../../flame/colours";
-import { sumWords } from "../../flame/sums";
-import { outerSum } from "../../webviews/boxSums";
-import { duration, share, time } from "../words";
-import { change, changeColour, type Box } from "./boxes";
+import type { CodePlace } from "../source/source";
+import { duration, share, sumWords, time } from "../words";
+import { change, changeColour, leadsTo, type Box } from "./boxes";
+import { boxColour, kindColour } from "./colours";
 
 const MARKED = "#c586ff";
 
 /** What colours tell: which boxes have time of their own, what has time where callers hang below it, or what changed. */
 export type Kind = "down" | "up" | "difference";
 
-export interface Marked {
-  readonly file: string;
-  readonly line: number;
-}
-
 interface Props {
   readonly root: Box;
   readonly of: Kind;
   readonly search: string;
   /** The line whose boxes are marked, and which the chart is zoomed to. */
-  readonly marked: Marked | undefined;
-  readonly chosen: (box: Box) => void;
+  readonly marked: CodePlace | undefined;
+  /** A box was clicked, which leads to a place. */
+  readonly chosen: (box: Box, place: Box | undefined) => void;
+  /** With Ctrl or ⌘. */
+  readonly opened: (place: CodePlace) => void;
   /** Changes when the zoom is to be reset. */
   readonly reset: number;
 }
 
-export function FlameChart({ root, of, search, marked, chosen, reset }: Props): JSX.Element {
+export function FlameChart({ root, of, search, marked, chosen, opened, reset }: Props): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const details = useRef<HTMLParagraphElement>(null);
   const chart = useRef<FlameGraph<Box>>();
@@ -56,9 +53,9 @@ export function FlameChart({ root, of, search, marked, chosen, reset }: Props): 
         words.textContent = `${found.length} boxes, ${sumWords(outerSum(found), root.value)}`;
       })
       .setDetailsElement(words)
-      .onClick(({ data }) => {
+      .onClick((node) => {
         if (!isZooming.current) {
-          chosen(data);
+          chosen(node.data, placeOf(node));
         }
       });
     chart.current = drawn;
@@ -92,12 +89,27 @@ export function FlameChart({ root, of, search, marked, chosen, reset }: Props): 
       isZooming.current = false;
     }
   }, [reset]);
+  // Before the library hears of it, which zooms at any click.
+  const clicked = (event: MouseEvent): void => {
+    const box = event.target instanceof Element ? event.target.closest("g.frame") : null;
+    if (box !== null && (event.ctrlKey || event.metaKey)) {
+      event.stopPropagation();
+      const place = placeOf(select<Element, PlacedNode<Box>>(box).datum());
+      if (place !== undefined) {
+        opened(place);
+      }
+    }
+  };
   return (
     <>
       <p class="flamedetails" ref={details} aria-live="polite" />
-      <div class="flamechart" ref={element} role="img" aria-label="Flame graph" />
+      <div class="flamechart" ref={element} role="img" aria-label="Flame graph" onClickCapture={clicked} />
     </>
   );
+}
+
+function placeOf(node: PlacedNode<Box>): Box | undefined {
+  return leadsTo(node.ancestors().map(({ data }) => data));
 }
 
 function colour(node: PlacedNode<Box>, root: Box, of: Kind): string {
@@ -127,7 +139,7 @@ export function signed(ns: number): string {
 }
 
 /** Marks all boxes of a line, and zooms to what holds them all; answers what was found. */
-function mark(chart: FlameGraph<Box>, element: HTMLElement, { file, line }: Marked): string {
+function mark(chart: FlameGraph<Box>, element: HTMLElement, { file, line }: CodePlace): string {
   const root = select<HTMLElement, PlacedNode<Box>>(element).datum();
   const boxes: PlacedNode<Box>[] = [];
   root.each((node) => {
@@ -142,6 +154,13 @@ function mark(chart: FlameGraph<Box>, element: HTMLElement, { file, line }: Mark
   return first === undefined
     ? "The line has no time of its own or of its calls in this graph."
     : `${first.data.name} · ${boxes.length === 1 ? "1 box" : `${boxes.length} boxes`} · ${sumWords(outerSum(boxes), root.data.value)}`;
+}
+
+/** The sum over boxes; one inside another one is not counted again. */
+function outerSum(boxes: readonly PlacedNode<Box>[]): number {
+  const found = new Set(boxes);
+  const outer = boxes.filter((box) => !box.ancestors().slice(1).some((above) => found.has(above)));
+  return outer.reduce((whole, { data }) => whole + data.value, 0);
 }
 
 /** The innermost box that holds both. */

@@ -1,18 +1,18 @@
 /** The flame graph: where the time goes by call path, down to kernels or up to callers, and against another run. */
 
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
 import type { PageProps } from "../app/registry";
 import { questions, type Depth, type Flame, type FlameDirection, type FlameMetric, type FlameQuestion } from "../contract";
 import { DEPTH_WORDS, DEPTHS, KIND_WORDS } from "../../depthWords";
-import { KINDS, kindColour } from "../../flame/colours";
 import { Answer } from "../parts/Answered";
-import { Place } from "../parts/Place";
+import { Place, useOpen } from "../parts/Place";
 import { Segments } from "../parts/Segments";
 import { useAnswer, useHas, useSource } from "../source/useAnswer";
 import { count, duration, share } from "../words";
 import { boxesOf, changeColour, type Box } from "./boxes";
+import { KINDS, kindColour } from "./colours";
 import { FlameChart, signed } from "./FlameChart";
 import "./flame.css";
 
@@ -53,9 +53,11 @@ function Graph({ flame, address, depth, direction, metric }: GraphProps): JSX.El
   const root = useMemo(() => boxesOf(flame), [flame]);
   const [search, setSearch] = useState("");
   const [reset, setReset] = useState(0);
-  const [box, setBox] = useState<Box>();
+  const [chosen, choose] = useState<{ readonly box: Box; readonly at: Box | undefined }>();
+  const open = useOpen();
   const isDifference = flame.baseline !== "";
   const { file, line } = address.words;
+  useEffect(() => setSearch(""), [file, line]); // what is found would hide what is marked
   const marked = file !== undefined && line !== undefined && /^\d{1,9}$/.test(line) ? { file, line: Number(line) } : undefined;
   const shown = flame.metrics.includes(metric) ? metric : flame.metrics[0];
   const say = (name: string, value: string): void => go(withWords(address, { [name]: value }), false);
@@ -87,53 +89,24 @@ function Graph({ flame, address, depth, direction, metric }: GraphProps): JSX.El
           onClick={() => {
             setReset(reset + 1);
             setSearch("");
-            setBox(undefined);
+            choose(undefined);
             go(withWords(address, { file: "", line: "" }), false);
           }}
         >
           Reset
         </button>
-        <Baseline address={address} />
       </div>
       {isDifference ? <ChangeLegend flame={flame} /> : <KindLegend root={root} />}
       {flame.note !== "" && <p class="note">{flame.note}</p>}
       {flame.wholeNs === 0 ? (
         <p class="muted">No time is known by call path.</p>
       ) : (
-        <FlameChart root={root} of={isDifference ? "difference" : direction} search={search} marked={marked} chosen={setBox} reset={reset} />
+        <FlameChart root={root} of={isDifference ? "difference" : direction} search={search} marked={marked} chosen={(box, at) => choose({ box, at })} opened={open} reset={reset} />
       )}
-      {box !== undefined && <Details box={box} root={root} isDifference={isDifference} address={address} />}
+      {flame.sums !== "" && <p class="muted">{flame.sums}</p>}
+      {chosen !== undefined && <Details {...chosen} root={root} isDifference={isDifference} address={address} />}
       {flame.leftOut > 0 && <p class="muted">{count(flame.leftOut)} smaller boxes are left out; their time is in those that hold them.</p>}
     </>
-  );
-}
-
-/** Another run to show the difference to; only where there is one. */
-function Baseline({ address }: { readonly address: Address }): JSX.Element | null {
-  const { isServed } = useSource();
-  return isServed ? <Runs address={address} /> : null;
-}
-
-function Runs({ address }: { readonly address: Address }): JSX.Element | null {
-  const found = useAnswer(questions.runs, {}, true);
-  const runs = found.state === "ready" ? found.answer.runs : [];
-  const mine = address.words["run"] ?? runs[0]?.id;
-  const others = runs.filter(({ id }) => id !== mine);
-  if (others.length === 0) {
-    return null;
-  }
-  return (
-    <label>
-      Compared with{" "}
-      <select class="baseline" value={address.words["baseline"] ?? ""} onChange={(event) => go(withWords(address, { baseline: event.currentTarget.value }))}>
-        <option value="">nothing</option>
-        {others.map(({ id, title, recordedAt }) => (
-          <option key={id} value={id}>
-            {title}, {recordedAt.slice(0, 16).replace("T", " ")}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 
@@ -184,24 +157,26 @@ function ChangeLegend({ flame }: { readonly flame: Flame }): JSX.Element {
 
 interface DetailsProps {
   readonly box: Box;
+  /** What it leads to: itself, or the line whose work it is. */
+  readonly at: Box | undefined;
   readonly root: Box;
   readonly isDifference: boolean;
   readonly address: Address;
 }
 
-function Details({ box, root, isDifference, address }: DetailsProps): JSX.Element {
-  const { isServed } = useSource();
-  const place = { file: box.file, line: String(box.line) };
-  const hasPlace = box.file !== "" && box.line > 0;
+function Details({ box, at, root, isDifference, address }: DetailsProps): JSX.Element {
   return (
     <section class="flamebox" aria-label="The box">
       <h2>{box.name}</h2>
       <p>
         <span class="chip">{KIND_WORDS[box.kind]}</span>{" "}
-        {hasPlace && (
-          <Place file={box.file} line={box.line}>
-            {box.place}
-          </Place>
+        {at !== undefined && (
+          <>
+            {at !== box && "of "}
+            <Place file={at.file} line={at.line}>
+              {at.place}
+            </Place>
+          </>
         )}
       </p>
       <dl class="numbers">
@@ -226,12 +201,23 @@ function Details({ box, root, isDifference, address }: DetailsProps): JSX.Elemen
           </div>
         )}
       </dl>
-      {hasPlace && box.kind === "line" && (
-        <p class="actions">
-          <a href={linkTo(address, "lines", place)}>Line</a>
-          {isServed && <a href={linkTo(address, "timeline", place)}>Timeline</a>}
-        </p>
-      )}
+      {at !== undefined && <Actions at={at} address={address} />}
     </section>
+  );
+}
+
+function Actions({ at, address }: { readonly at: Box; readonly address: Address }): JSX.Element {
+  const source = useSource();
+  const place = { file: at.file, line: String(at.line) };
+  return (
+    <p class="actions">
+      {at.kind === "line" && <a href={linkTo(address, "lines", place)}>Line</a>}
+      {at.kind === "line" && source.isServed && <a href={linkTo(address, "timeline", place)}>Timeline</a>}
+      {source.opensCode && (
+        <button type="button" title="Ctrl-click (⌘) on the box does the same" onClick={() => source.open({ file: at.file, line: at.line })}>
+          Open
+        </button>
+      )}
+    </p>
   );
 }

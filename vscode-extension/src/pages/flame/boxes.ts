@@ -42,6 +42,11 @@ export function boxesOf(flame: Flame): Box {
   return root;
 }
 
+/** Where a box leads to, given it and what holds it, innermost first: to its own place, else to the line whose work it is. */
+export function leadsTo(boxes: readonly Box[]): Box | undefined {
+  return boxes.find((box, at) => box.file !== "" && box.line > 0 && (at === 0 || box.kind === "line"));
+}
+
 /** From -1 (all of it is gone) to 1: by how much a box changed, as a share of the larger of both wholes. */
 export function change(box: Pick<Box, "value" | "before">, root: Pick<Box, "value" | "before">): number {
   const whole = Math.max(root.value, root.before, 1);

@@ -1,7 +1,8 @@
 /** A line of code that can be gone to: in the editor where there is one, else in the pages. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { linkTo, useAddress } from "../app/address";
+import { go, linkTo, useAddress } from "../app/address";
+import type { CodePlace } from "../source/source";
 import { useSource } from "../source/useAnswer";
 import { visible } from "../words";
 
@@ -10,6 +11,19 @@ interface Props {
   readonly line: number;
   readonly class?: string;
   readonly children: ComponentChildren;
+}
+
+/** Goes to a line without a link that is clicked. */
+export function useOpen(): (place: CodePlace) => void {
+  const source = useSource();
+  const address = useAddress();
+  return ({ file, line }) => {
+    if (source.opensCode) {
+      source.open({ file, line });
+    } else {
+      go(linkTo(address, "lines", { file, line: String(line) }));
+    }
+  };
 }
 
 export function Place({ file, line, class: style = "", children }: Props): JSX.Element {

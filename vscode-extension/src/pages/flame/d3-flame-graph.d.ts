@@ -4,9 +4,6 @@ declare module "d3-flame-graph" {
 
   export interface PlacedNode<T> {
     readonly data: T;
-    readonly x0: number;
-    readonly x1: number;
-    readonly value: number;
     highlight?: boolean;
     /** From the node itself up to the root. */
     ancestors(): PlacedNode<T>[];
@@ -21,7 +18,6 @@ declare module "d3-flame-graph" {
     transitionDuration(ms: number): this;
     inverted(isInverted: boolean): this;
     sort(compare: (one: PlacedNode<T>, other: PlacedNode<T>) => number): this;
-    selfValue(isSelf: boolean): this;
     setLabelHandler(label: (node: PlacedNode<T>) => string): this;
     setColorMapper(colour: (node: PlacedNode<T>, original: string) => string): this;
     setSearchMatch(matches: (node: PlacedNode<T>, term: string) => boolean): this;
@@ -31,8 +27,6 @@ declare module "d3-flame-graph" {
     search(term: string): void;
     clear(): void;
     resetZoom(): void;
-    /** Draws anew what is in the data; the zoom stays. */
-    update(): this;
     zoomTo(node: PlacedNode<T>): void;
     destroy(): this;
   }

@@ -5,15 +5,15 @@
  * Boxes are light in every theme, and their words black on them.
  */
 
-import type { FrameKind } from "../server/contract";
-import type { DrawnNode } from "./messages";
+import type { NodeKind } from "../contract";
+import type { Box } from "./boxes";
 
 /** In the order in which they hold each other. */
-export const KINDS: readonly FrameKind[] = ["line", "module", "library", "operator", "kernel", "other"];
+export const KINDS: readonly NodeKind[] = ["line", "module", "library", "operator", "kernel", "other"];
 
 const GREY = "#b8b8b8";
 /** Hues in degrees, of a box without time of its own and of one with much. Lines go from yellow to red. */
-const HUES: Readonly<Record<Exclude<FrameKind, "other">, readonly [number, number]>> = {
+const HUES: Readonly<Record<Exclude<NodeKind, "other">, readonly [number, number]>> = {
   line: [48, 8],
   module: [212, 212],
   library: [178, 178],
@@ -24,7 +24,7 @@ const HUES: Readonly<Record<Exclude<FrameKind, "other">, readonly [number, numbe
 const MUCH = 1 / 3;
 
 /** What a box's colour is made of. */
-interface Coloured extends Pick<DrawnNode, "kind" | "frame" | "value" | "self"> {
+interface Coloured extends Pick<Box, "kind" | "frame" | "value" | "self"> {
   readonly children: readonly Coloured[];
 }
 
@@ -39,7 +39,7 @@ function own({ kind, value, self, children }: Coloured): number {
 }
 
 /** The colour of a kind; `own` is 0 for the palest, 1 for the deepest. */
-export function kindColour(kind: FrameKind, own = 0): string {
+export function kindColour(kind: NodeKind, own = 0): string {
   if (kind === "other") {
     return GREY;
   }
