@@ -55,7 +55,6 @@ def _commands(uri: str, line: int) -> list[tuple[str, dict[str, Any]]]:
     return [
         ("hotLines", {"limit": 1}),
         ("callPaths", {"minShare": 0.5}),
-        ("flamegraph", {}),
         ("modules", {"limit": 1}),
         ("findings", {}),
         ("callers", {"uri": uri, "line": line}),

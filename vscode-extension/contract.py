@@ -24,7 +24,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / folder) for folder in ("lsp_server", "integrations")]
 
 from deepscope.dashboard.questions import QUESTIONS  # noqa: E402
-from deepscope_lsp import answers  # noqa: E402
+from deepscope_lsp import answers, arguments  # noqa: E402
 from deepscope_lsp.features.commands import COMMANDS  # noqa: E402
 from deepscope_lsp.features.names import STATUS  # noqa: E402
 
@@ -85,12 +85,12 @@ def main() -> None:
 def contract() -> str:
     """The text of the language server's."""
     hints = {name: get_type_hints(run) for name, run in COMMANDS.items()}
-    arguments = _named(_structs(hint["argument"] for hint in hints.values()))
+    taken = _named(_structs(hint["argument"] for hint in hints.values()))
     results = _named(_structs([answers.Status, *(hint["return"] for hint in hints.values())]))
     parts = [
         SERVER_HEAD,
-        *(_words(name, answers) for name in vars(answers) if name in WORDS.values()),
-        *(_interface(one, is_argument=True) for one in arguments),
+        *(_words(name, home) for name, home in HOMES.items()),
+        *(_interface(one, is_argument=True) for one in taken),
         *(_interface(one) + _reader(one) for one in results),
         f'/** The notification of a changed status. */\nexport const STATUS_NOTIFICATION = "{STATUS}";\n',
         "export const commands = {\n"
@@ -281,7 +281,11 @@ PLAIN: dict[type, tuple[str, str]] = {
     shapes.BoolType: ("boolean", "flag"),
     shapes.NoneType: ("null", "nothing"),
 }
-WORDS = {frozenset(get_args(value)): name for name, value in vars(answers).items() if get_origin(value) is Literal}
+HOMES = {
+    name: home for home in (answers, arguments) for name, value in vars(home).items() if get_origin(value) is Literal
+}
+"""Where the language server names sets of words."""
+WORDS = {frozenset(get_args(getattr(home, name))): name for name, home in HOMES.items()}
 """The sets of words that have a name of their own."""
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 import msgspec
 
 from deepscope.records import Finding
-from deepscope.report.paths import Depth
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -20,7 +19,6 @@ Metric = Literal["device", "cpu_self"]
 HotMetric = Literal["cost", "device", "cpu", "wait", "idle", "memory"]
 """By which of their numbers lines are sorted."""
 HOT_METRICS: tuple[HotMetric, ...] = ("cost", "device", "cpu", "wait", "idle", "memory")
-FlameMetric = Literal["device", "backward", "cpu"]
 FrameKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 """A line of the user's, or what its work is made of; `other` is what is too small to be told apart."""
 State = Literal["none", "loading", "ready", "error"]
@@ -212,38 +210,6 @@ class Caller(SourceLocation, frozen=True, kw_only=True):
     backward: bool
     """This line ran the backward pass of the other, and called nothing."""
     label: str
-
-
-class FlameNode(CommandAnswer, frozen=True, kw_only=True):
-    """A box of a flame graph."""
-
-    frame: int
-    """Index into the graph's `frames`; -1 for work that reached no line."""
-    value: int
-    own: int = msgspec.field(name="self")
-    value_per_step: float
-    self_per_step: float
-    words: str
-    """Time of a step, its share, and what is known besides: `12.4 ms · 38 %, own 2 ms, backward 1 ms, 12 calls`."""
-    children: list[FlameNode]
-
-
-class FlameGraph(CommandAnswer, frozen=True, kw_only=True):
-    """Answer of `deepscope.flamegraph`."""
-
-    metric: FlameMetric
-    of: Metric
-    rank: int | None
-    """Null for all ranks together."""
-    unit: Literal["nanoseconds"]
-    total: int
-    total_per_step: float
-    total_words: str
-    step_words: str
-    depth: Depth
-    frames: list[Frame]
-    """All lines of the profile in its order, behind them what is below them in this graph."""
-    roots: list[FlameNode]
 
 
 class AnnotatedLine(CommandAnswer, frozen=True, kw_only=True):

@@ -7,7 +7,6 @@ from typing import Annotated
 import msgspec
 
 from deepscope.report.paths import Depth
-from deepscope_lsp.answers import FlameMetric
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Line = Annotated[int, msgspec.Meta(ge=1)]
@@ -41,17 +40,6 @@ class HotModulesArgument(Where, kw_only=True):
     """`deepscope.modules`."""
 
     limit: Count = 50
-
-
-class FlameArgument(Where, kw_only=True, rename="camel"):
-    """`deepscope.flamegraph`; nodes below `minShare` of the whole are left out."""
-
-    metric: FlameMetric = "device"
-    rank: int | None = None
-    """One rank alone; null for all together."""
-    min_share: Ratio = 0.0
-    depth: Depth = "kernel"
-    """How far below the lines."""
 
 
 class ResolveArgument(Where, kw_only=True):

@@ -211,10 +211,6 @@ def test_commands_answer_with_data(root: Path, tmp_path: Path) -> None:
             assert [one["currentLine"] for one in of_file["lines"]][:2] == [13, 7]
             paths = await editor.command("callPaths")
             assert paths["roots"][0]["line"] == 11
-            graph = await editor.command("flamegraph")
-            assert (graph["metric"], graph["total"], graph["rank"]) == ("device", 40_000, None)
-            backward = await editor.command("flamegraph", metric="backward", rank=0)
-            assert (backward["metric"], backward["total"], backward["rank"]) == ("backward", 10_000, 0)
             assert (await editor.command("modules"))["modules"] == []
             for path in (str(root / "train.py"), "train.py"):
                 assert await editor.command("resolvePath", path=path, line=6) == {"uri": uri, "line": 7, "known": True}

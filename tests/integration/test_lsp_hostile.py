@@ -114,7 +114,7 @@ def test_files_that_a_trace_names_are_not_read(root: Path, tmp_path: Path) -> No
         async with editing(root, cache=tmp_path / "cache") as editor:
             editor.open(root / "train.py")
             await editor.until_ready()
-            for name in ("hotLines", "callPaths", "flamegraph"):
+            for name in ("hotLines", "callPaths"):
                 assert "secret words" not in json.dumps(await editor.command(name))
 
     run(scenario())
@@ -225,7 +225,7 @@ ARGUMENTS: list[tuple[str, dict[str, Any]]] = [
     ("hotLines", {"limit": "3"}),
     ("hotLines", {"root": "file://[bad"}),
     ("callPaths", {"minShare": 7}),
-    ("flamegraph", {"rank": 10**18}),
+    ("linePaths", {"file": "train.py", "line": 10**18}),
     ("selectTrace", {"path": "\0"}),
     ("selectTrace", {"path": "a" * 5000}),
     ("setBaseline", {"path": "::"}),

@@ -42,11 +42,11 @@ async def jump(editor: Editor, root: Path, line: int) -> tuple[int, str] | None:
 async def told_lines(editor: Editor, line: int) -> dict[str, Any]:
     """Where the answers that draw a view say that a recorded line stands."""
     hot = await editor.command("hotLines")
-    graph = await editor.command("flamegraph")
+    paths = await editor.command("callPaths")
     callers = await editor.command("callers", file=hot["lines"][0]["file"], line=NET["project"])
     return {
         "hotLines": {one["currentLine"] for one in hot["lines"] if one["line"] == line},
-        "flamegraph": {one["currentLine"] for one in graph["frames"] if one["line"] == line},
+        "callPaths": {one["currentLine"] for one in paths["roots"] if one["line"] == line},
         "callers": {one["currentLine"] for one in callers if one["line"] == line},
     }
 
@@ -79,7 +79,7 @@ def test_an_edit_moves_the_places_of_every_answer_before_it_is_saved(root: Path,
             moved = NET["call"] + 3
             assert await told_lines(editor, NET["call"]) == {
                 "hotLines": {moved},
-                "flamegraph": {moved},
+                "callPaths": {moved},
                 "callers": {moved},
             }
             editor.edit(uri, (0, 0), (5, 0), "")  # the three, and two recorded lines above

@@ -12,7 +12,6 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.printable import without_secrets
-from deepscope.store.loader import Loader
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection
 from deepscope.trace.kineto.remote import is_url
@@ -20,7 +19,6 @@ from deepscope_lsp.answers import (
     AnnotatedLine,
     Caller,
     CallPaths,
-    FlameGraph,
     FoundFinding,
     HotLines,
     HotModules,
@@ -35,7 +33,6 @@ from deepscope_lsp.answers import (
 )
 from deepscope_lsp.arguments import (
     CallPathsArgument,
-    FlameArgument,
     HideArgument,
     HotLinesArgument,
     HotModulesArgument,
@@ -52,7 +49,6 @@ from deepscope_lsp.arguments import (
     Where,
 )
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
-from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
 from deepscope_lsp.engine.answering.named_places import resolve_place
 from deepscope_lsp.engine.answering.trace_list import listed_trace, runs_of
@@ -111,16 +107,6 @@ class Commands:
         project, index = self._shown(argument)
         locate = self._server.session.locate(project)
         return line_paths(index, locate, argument.file, argument.line, depth=argument.depth)
-
-    async def flamegraph(self, argument: FlameArgument) -> FlameGraph:
-        """Frames and the tree of their times."""
-        project, index = self._shown(argument)
-        rank, locate = argument.rank, self._server.session.locate(project)
-        if rank is not None and index.profile.trace.ranks != [rank]:
-            index = await self._of_rank(project, index, rank)
-        return flame_graph(
-            index, locate, metric=argument.metric, rank=rank, min_share=argument.min_share, depth=argument.depth
-        )
 
     async def modules(self, argument: HotModulesArgument) -> HotModules:
         """The modules with the most device time."""
@@ -298,16 +284,6 @@ class Commands:
         show = project.settings.show
         return run_of(path, await self._listing(project), rank=show.rank, stage=show.stage)
 
-    async def _of_rank(self, project: Project, index: ProfileIndex, rank: int) -> ProfileIndex:
-        info = index.profile.trace
-        if rank not in info.ranks:
-            raise NoTraceError(
-                f"rank {rank}: not in this run; it has: {', '.join(map(str, info.ranks)) or 'none named'}"
-            )
-        path = dict(zip(info.ranks, info.paths or [info.path], strict=False)).get(rank, info.path)
-        loader = Loader(loading.request_for(project, path))
-        return ProfileIndex(await asyncio.get_running_loop().run_in_executor(None, loader.load))
-
     def _changed(self, project: Project) -> None:
         refresh(self._server)
         tell_status(self._server, project, "ready")
@@ -355,7 +331,6 @@ COMMANDS: dict[str, Callable[[Commands, Any], Awaitable[object]]] = {
     "deepscope.hotLines": Commands.hot_lines,
     "deepscope.callPaths": Commands.call_paths,
     "deepscope.linePaths": Commands.line_paths,
-    "deepscope.flamegraph": Commands.flamegraph,
     "deepscope.modules": Commands.modules,
     "deepscope.findings": Commands.findings,
     "deepscope.resolvePath": Commands.resolve_path,

@@ -8,7 +8,6 @@ import pytest
 from deepscope.records import CallNode, Line, Module, Profile, SourceFile, Step
 from deepscope_lsp.answers import Comparison, LinePath, ListedTrace, Remark
 from deepscope_lsp.engine.answering.call_paths import line_paths
-from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
 from deepscope_lsp.engine.answering.status import status_of, steps_words
 from deepscope_lsp.engine.answering.trace_list import runs_of
@@ -170,16 +169,6 @@ def test_a_deep_recursion_has_paths() -> None:
     answer = line_paths(tree_index(*nodes), nowhere, FILE, 10 + 90)
     assert answer.callers
     assert answer.callees
-
-
-def test_boxes_too_small_to_be_seen_are_left_out_with_all_above_them() -> None:
-    graph = flame_graph(tree_index(*CALLS), nowhere, min_share=0.5)
-    assert graph.total == 100
-    assert (graph.total_words, graph.step_words) == ("100 ns", "per step")
-    (main,) = graph.roots
-    assert (main.words, [child.words for child in main.children]) == ("100 ns · 100 %", ["60 ns · 60 %"])
-    assert main.children[0].children[0].words == "60 ns · 60 %, own 30 ns"
-    assert main.children[0].children[0].children == []
 
 
 def listed(**change: Any) -> ListedTrace:

@@ -1,4 +1,4 @@
-"""What an editor shows below a line: in call paths, the flame graph and the first line of a hover."""
+"""What an editor shows below a line: in call paths and the first line of a hover."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import pytest
 
 from deepscope.records import Line, Part, PartKey
 from deepscope.report.paths import DEPTHS, Depth
-from deepscope_lsp.answers import FlameGraph, FlameNode, LinePath
+from deepscope_lsp.answers import CallPath, LinePath
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
-from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording.hover import HoverContext, line_hover
 from lsp_profiles import LIBRARY, NET, make_opened_profile
@@ -31,21 +30,19 @@ def index() -> ProfileIndex:
     return ProfileIndex(make_opened_profile(FILE, root="/job"))
 
 
-def boxes(graph: FlameGraph) -> list[tuple[int, str, int]]:
-    """Depth, name and time of every box, parents first."""
-
-    def walk(nodes: list[FlameNode], depth: int) -> list[tuple[int, str, int]]:
-        found = []
-        for node in nodes:
-            name = graph.frames[node.frame].name if node.frame >= 0 else "-"
-            found += [(depth, name, node.value // MS), *walk(node.children, depth + 1)]
-        return found
-
-    return walk(graph.roots, 0)
+def nodes(roots: list[CallPath], depth: int = 0) -> list[tuple[int, CallPath]]:
+    """Every node of the call paths with its depth, parents first."""
+    return [found for node in roots for found in ((depth, node), *nodes(node.children, depth + 1))]
 
 
-def test_a_flame_graph_goes_on_below_the_lines(index: ProfileIndex) -> None:
-    assert boxes(flame_graph(index, nowhere, depth="kernel")) == [
+def named(index: ProfileIndex, depth: Depth) -> list[tuple[int, str, int]]:
+    """Depth, name and time of every node that has time on the device, parents first."""
+    roots = call_paths(index, nowhere, depth=depth, min_share=0).roots
+    return [(at, node.name, node.total_ns // MS) for at, node in nodes(roots) if node.total_ns]
+
+
+def test_call_paths_go_on_below_the_lines(index: ProfileIndex) -> None:
+    assert named(index, "kernel") == [
         (0, "train", 90),
         (1, "Net.forward", 60),
         (2, "encoder.0", 35),
@@ -62,13 +59,12 @@ def test_a_flame_graph_goes_on_below_the_lines(index: ProfileIndex) -> None:
         (1, "Net.forward", 30),
         (2, "aten::relu", 30),
         (3, "sgemm<float>", 30),
-        (0, "-", 10),
+        (0, "(no user line)", 10),
     ]
 
 
 def test_what_lies_deeper_is_time_of_what_holds_it(index: ProfileIndex) -> None:
-    graph = flame_graph(index, nowhere, depth="module")
-    assert boxes(graph) == [
+    assert named(index, "module") == [
         (0, "train", 90),
         (1, "Net.forward", 60),
         (2, "encoder.0", 35),
@@ -76,11 +72,10 @@ def test_what_lies_deeper_is_time_of_what_holds_it(index: ProfileIndex) -> None:
         (2, "encoder.1", 22),
         (3, "proj", 20),
         (1, "Net.forward", 30),
-        (0, "-", 10),
+        (0, "(no user line)", 10),
     ]
-    project = graph.roots[0].children[0]
-    assert (project.own, project.children[1].own) == (3 * MS, 2 * MS)
-    assert graph.depth == "module"
+    project = call_paths(index, nowhere, depth="module", min_share=0).roots[0].children[0]
+    assert (project.self_ns, project.children[1].self_ns) == (3 * MS, 2 * MS)
 
 
 @pytest.mark.parametrize(
@@ -89,29 +84,23 @@ def test_what_lies_deeper_is_time_of_what_holds_it(index: ProfileIndex) -> None:
 )
 def test_a_module_is_named_by_the_rest_of_its_path(index: ProfileIndex, path: str, name: str) -> None:
     index.profile.places[3] = PartKey("module", path, LIBRARY, 30)
-    assert boxes(flame_graph(ProfileIndex(index.profile), nowhere, depth="module"))[3][1] == name
+    assert named(ProfileIndex(index.profile), "module")[3][1] == name
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-@pytest.mark.parametrize("min_share", [0.0, 0.25])
-def test_every_depth_holds_the_same_time(index: ProfileIndex, depth: Depth, min_share: float) -> None:
-    graph = flame_graph(index, nowhere, depth=depth, min_share=min_share)
-    assert graph.total == 100 * MS
-    assert graph.roots[0].value == 90 * MS
-    assert flame_graph(index, nowhere, depth=depth, metric="backward").total == 10 * MS
-    assert flame_graph(index, nowhere, depth=depth, metric="cpu").total == 11 * MS
+def test_every_depth_holds_the_same_time(index: ProfileIndex, depth: Depth) -> None:
+    roots = call_paths(index, nowhere, depth=depth, min_share=0).roots
+    assert [root.total_ns for root in roots] == [90 * MS, 10 * MS, 0]
+    assert sum(root.total_backward_ns for root in roots) == 10 * MS
+    assert sum(root.total_cpu_ns for root in roots) == 11 * MS
+    assert call_paths(index, nowhere, depth=depth, min_share=0.25).roots[0].total_ns == 90 * MS
 
 
-def test_frames_say_what_they_are_and_where_they_stand(index: ProfileIndex) -> None:
-    frames = flame_graph(index, one_later).frames
-    lines = len(index.profile.lines)
-    assert all(
-        frame.kind == "line" and frame.line == line.line
-        for frame, line in zip(frames, index.profile.lines, strict=False)
-    )
-    by_name = {frame.name: frame for frame in reversed(frames[lines:])}
+def test_nodes_say_what_they_are_and_where_they_stand(index: ProfileIndex) -> None:
+    by_name = {node.name: node for _, node in nodes(call_paths(index, one_later, depth="kernel").roots)}
+    assert (by_name["train"].kind, by_name["train"].line) == ("line", NET["call"])
     project = by_name["proj"]
-    assert (project.kind, project.whole_name, project.function) == ("module", "encoder.0.proj", "")
+    assert (project.kind, project.whole_name, project.function) == ("module", "encoder.1.proj", "")
     assert (project.file, project.line, project.uri, project.current_line) == (LIBRARY, 30, f"file://{LIBRARY}", 31)
     library = by_name["Layer.forward"]
     assert (library.kind, library.function, library.line) == ("library", "Layer.forward", 12)
@@ -121,24 +110,14 @@ def test_frames_say_what_they_are_and_where_they_stand(index: ProfileIndex) -> N
     assert by_name["(other)"].kind == "other"
 
 
-def test_boxes_have_their_numbers_in_words(index: ProfileIndex) -> None:
-    graph = flame_graph(index, nowhere)
-    project = graph.roots[0].children[0]
-    assert project.words == "30 ms · 60 %, backward 5 ms"
-    assert project.children[0].words == "17.5 ms · 35 %, backward 5 ms, 1 call"
-    kernel = project.children[1].children[0].children[0].children[0].children[0]
-    assert kernel.words == "10 ms · 20 %, all its own, 1 call"
-
-
-def test_parts_of_one_place_under_one_parent_are_one_box(index: ProfileIndex) -> None:
+def test_parts_of_one_place_under_one_parent_are_one_node(index: ProfileIndex) -> None:
     places = index.profile.places
     places.append(PartKey("library", "Layer.again", LIBRARY, 14))
     index.profile.parts += [
         Part(1, 0, len(places) - 1, 0, 0, 2),
         Part(1, len(index.profile.parts), 3, -(0), 0, 2),
     ]
-    graph = flame_graph(ProfileIndex(index.profile), nowhere, depth="module")
-    assert boxes(graph)[2:4] == [(2, "encoder.0", 35), (3, "proj", 35)]
+    assert named(ProfileIndex(index.profile), "module")[2:4] == [(2, "encoder.0", 35), (3, "proj", 35)]
 
 
 def test_call_paths_stop_at_the_lines_unless_asked(index: ProfileIndex) -> None:
@@ -238,8 +217,9 @@ def test_hostile_names_of_parts_stay_text_and_short(index: ProfileIndex) -> None
     assert len(words) < 400
     assert r"``[x](command:evil) <img src=x>`\n# aaa" in words
     assert r"\[y\](command:z)" in words
-    frames = flame_graph(ProfileIndex(index.profile), nowhere).frames
-    assert all(frame.name.isprintable() and frame.whole_name.isprintable() for frame in frames)
+    found = nodes(call_paths(ProfileIndex(index.profile), nowhere, depth="kernel", min_share=0).roots)
+    assert evil[:4] in "".join(node.name for _, node in found)
+    assert all(node.name.isprintable() and node.whole_name.isprintable() for _, node in found)
 
 
 def with_library_line(index: ProfileIndex) -> ProfileIndex:

@@ -23,7 +23,6 @@ from deepscope.records import (
 from deepscope.report.columns import columns
 from deepscope.report.style import Styles
 from deepscope_lsp.engine.answering.call_paths import call_paths
-from deepscope_lsp.engine.answering.flame_graph import flame_graph
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.comparison.baseline import Baseline
 from deepscope_lsp.engine.profile.call_tree import subtree_ns
@@ -308,14 +307,6 @@ def test_call_paths_sum_to_the_whole(index: ProfileIndex) -> None:
     ]
     assert [(one.line, one.total_ns) for one in roots[0].children] == [(6, 60_000_000), (7, 30_000_000)]
     assert sum(root.total_ns for root in roots) == index.profile.totals.device_ns
-
-
-def test_a_flame_graph_holds_all_device_time(index: ProfileIndex) -> None:
-    graph = flame_graph(index, nowhere)
-    assert graph.total == index.profile.totals.device_ns
-    assert [root.frame for root in graph.roots] == [2, -1]
-    assert [child.own for child in graph.roots[0].children] == [60_000_000, 30_000_000]
-    assert graph.frames[2].line == NET["call"]
 
 
 def test_times_of_a_subtree_are_summed_upwards() -> None:
