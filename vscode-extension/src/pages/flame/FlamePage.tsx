@@ -97,13 +97,13 @@ function Graph({ flame, address, depth, direction, metric }: GraphProps): JSX.El
         </button>
       </div>
       {isDifference ? <ChangeLegend flame={flame} /> : <KindLegend root={root} />}
+      {flame.sums !== "" && <p class="muted">{flame.sums}</p>}
       {flame.note !== "" && <p class="note">{flame.note}</p>}
       {flame.wholeNs === 0 ? (
         <p class="muted">No time is known by call path.</p>
       ) : (
         <FlameChart root={root} of={isDifference ? "difference" : direction} search={search} marked={marked} chosen={(box, at) => choose({ box, at })} opened={open} reset={reset} />
       )}
-      {flame.sums !== "" && <p class="muted">{flame.sums}</p>}
       {chosen !== undefined && <Details {...chosen} root={root} isDifference={isDifference} address={address} />}
       {flame.leftOut > 0 && <p class="muted">{count(flame.leftOut)} smaller boxes are left out; their time is in those that hold them.</p>}
     </>
