@@ -1,12 +1,13 @@
-"""The lines of captured CUDA graphs, told by torch's own `mark_kernels` on a runtime that stands in for CUDA's.
+"""The lines of captured CUDA graphs, told by torch's own annotations of graphs on a runtime that stands in for CUDA's.
 
-The stand-in answers what `torch/cuda/_graph_annotations.py` of torch 2.13 asks while a stream is captured. A real
-capture is recorded by tests/gpu/test_streams.py.
+The stand-in answers what `torch/cuda/_graph_annotations.py` of torch 2.13 and 2.15 asks while a stream is captured. A
+real capture is recorded by tests/gpu/test_streams.py.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -36,7 +37,18 @@ CAPTURED, EXECUTABLE = 3, 40
 class Runtime:
     """A stream under capture whose nodes follow each other."""
 
-    KERNEL, MEMSET = "kernel", "memset"
+    KERNEL, EMPTY, CONDITIONAL = "kernel", "empty", "conditional"
+    TYPES = SimpleNamespace(
+        CU_GRAPH_NODE_TYPE_KERNEL=KERNEL,
+        CU_GRAPH_NODE_TYPE_MEMCPY="memcpy",
+        CU_GRAPH_NODE_TYPE_MEMSET="memset",
+        CU_GRAPH_NODE_TYPE_BATCH_MEM_OP="memory operations",
+        CU_GRAPH_NODE_TYPE_EVENT_RECORD="record",
+        CU_GRAPH_NODE_TYPE_WAIT_EVENT="wait",
+        CU_GRAPH_NODE_TYPE_HOST="host",
+        CU_GRAPH_NODE_TYPE_GRAPH="graph",
+        CU_GRAPH_NODE_TYPE_CONDITIONAL=CONDITIONAL,
+    )
 
     def __init__(self) -> None:
         self.is_active = False
@@ -54,6 +66,9 @@ class Runtime:
         self.calls += 1
         last = [len(self.kinds) - 1] if self.kinds else []
         return ("active" if self.is_active else "none"), 0, "graph", last, [], len(last)
+
+    def cudaGraphGetId(self, graph: Any) -> int:
+        return CAPTURED
 
     def cudaGraphGetRootNodes(self, graph: Any, pNumRootNodes: int = 0) -> Any:
         return ([0] if self.kinds else []), min(len(self.kinds), 1)
@@ -95,10 +110,15 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
     monkeypatch.setattr(torch.cuda.graphs, "graph", Graph)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=9))
     monkeypatch.setattr(annotations, "_cuda_runtime", runtime)
+    driver = SimpleNamespace(CUgraphNodeType=Runtime.TYPES, cuGraphNodeGetType=runtime.cudaGraphNodeGetType)
+    monkeypatch.setattr(annotations, "_cuda_driver", driver, raising=False)
     monkeypatch.setattr(annotations, "_HAS_CUDA_BINDINGS", True)
-    monkeypatch.setattr(annotations, "_check_cuda_bindings", lambda answer: answer)
+    for name in ("_check_cuda_bindings", "_check_cuda_bindings_driver"):
+        monkeypatch.setattr(annotations, name, lambda answer: answer, raising=False)
     monkeypatch.setattr(annotations, "_tools_id_available", True)
     monkeypatch.setattr(annotations, "_ANNOTATABLE_TYPES", None)
+    monkeypatch.setattr(annotations, "_SOURCELESS_NODE_TYPES", None, raising=False)
+    monkeypatch.setattr(annotations, "_NESTED_GRAPH_TYPES", None, raising=False)
     monkeypatch.setattr(captures, "_captured", {})
     yield runtime
     assert annotations._pending_scopes == []
@@ -138,7 +158,7 @@ def outer(cuda: Runtime) -> None:
     with torch.cuda.graphs.graph():  # @with
         cuda.launch()  # @first
         inner(cuda), cuda.launch()  # @both
-        cuda.launch(), cuda.kinds.append(Runtime.MEMSET)  # @with_memset
+        cuda.launch(), cuda.kinds.append(Runtime.EMPTY)  # @with_empty
         [cuda.launch() for _ in range(2)]  # @comprehension
 
 
@@ -150,8 +170,8 @@ def test_each_node_has_the_stack_of_the_line_that_launched_it(cuda: Runtime):
     assert found[1] == [("outer", line("both")), ("inner", line("inner"))]
     assert found[2] == [("outer", line("both")), ("inner", line("inner_second"))]
     assert found[3] == [("outer", line("both"))]
-    assert found[4] == [("outer", line("with_memset"))]
-    assert 5 not in found  # torch annotates kernels and copies alone
+    assert found[4] == [("outer", line("with_empty"))]
+    assert 5 not in found  # torch annotates what does something
     assert {node: stack[0] for node, stack in found.items() if node > 5} == dict.fromkeys(
         (6, 7), ("outer", line("comprehension"))
     )
@@ -215,17 +235,49 @@ def test_an_exception_in_the_capture_is_the_users(cuda: Runtime):
     assert not annotations._annotations_enabled
 
 
-def test_the_users_own_annotations_stay_theirs(cuda: Runtime):
-    annotations.enable_annotations()
+def annotate(*, enabled: bool) -> None:
+    """As `torch.cuda.graph(enable_annotations=True)` does from torch 2.15 on."""
+    if hasattr(annotations, "_set_annotations_enabled"):
+        annotations._set_annotations_enabled(enabled)
+    elif enabled:
+        annotations.enable_annotations()
+    else:
+        annotations.disable_annotations()
+
+
+def annotated(cuda: Runtime) -> dict[int, Any]:
+    """What the user's own annotations are of a capture."""
+    cuda.kinds.clear()
+    annotate(enabled=True)
     try:
-        with held(), torch.cuda.graphs.graph():
+        with torch.cuda.graphs.graph():
             with annotations.mark_kernels("phase"):
                 cuda.launch()
             annotations.resolve_pending_annotations()
-        assert dict(annotations.get_kernel_annotations()) == {CAPTURED << 32: [{"str": "phase"}]}
+        return dict(annotations.get_kernel_annotations())
     finally:
-        annotations.clear_kernel_annotations()
-        annotations.disable_annotations()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            annotations.clear_kernel_annotations()
+        annotate(enabled=False)
+
+
+def test_the_users_own_annotations_stay_theirs(cuda: Runtime):
+    alone = annotated(cuda)
+    assert list(alone) == [CAPTURED << 32]
+    with held():
+        assert annotated(cuda) == alone
+    assert list(told()) == [0]
+
+
+def test_the_nodes_of_a_body_within_the_graph_are_not_taken_for_its_own(cuda: Runtime, monkeypatch):
+    if not hasattr(annotations, "_begin_kernel_scope"):
+        pytest.skip(f"torch {torch.__version__} cannot tell the graph of a body from its own")
+    with held(), torch.cuda.graphs.graph():
+        cuda.launch()
+        cuda.kinds.append(Runtime.CONDITIONAL)
+        monkeypatch.setattr(cuda, "cudaGraphNodeGetToolsId", lambda node: (CAPTURED + 1) << 32 | node)
+        cuda.launch()
     assert list(told()) == [0]
 
 

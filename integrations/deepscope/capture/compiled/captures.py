@@ -1,15 +1,16 @@
 """At which lines the kernels of CUDA graphs were captured, where torch and the driver can tell the nodes of a graph.
 
 A replay launches a whole graph with one call, so that its kernels tell nothing of the lines that they come from. While
-a graph is captured, each stretch between two lines is marked with `torch.cuda._graph_annotations.mark_kernels`, which
-finds the nodes that were added (it needs `cuda.bindings` and a driver of CUDA 13.1; without them it finds none). In a
-trace the replayed kernels bear their nodes' ids (`graph node id`).
+a graph is captured, `torch.cuda._graph_annotations` is asked for the nodes that each stretch between two lines adds (it
+needs `cuda.bindings` and a driver of CUDA 13.1; without them it finds none). In a trace the replayed kernels bear their
+nodes' ids (`graph node id`).
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+import warnings
 import weakref
 from _thread import get_ident
 from collections.abc import Callable
@@ -45,6 +46,69 @@ def captured_graphs() -> list[Captured]:
     return list(_captured.values())
 
 
+class _Stretches:
+    """The nodes that a capture adds from `open` to `close`, again and again, as torch tells them; from 2.15 on.
+
+    Nothing of it is published, so that annotations of the user's stay as they are.
+    """
+
+    def __init__(self, annotations: Any) -> None:
+        self._annotations = annotations
+        self._scope: Any = None
+        self._graph: int | None = None
+        """The number of the graph that the first one began in."""
+
+    def open(self) -> None:
+        scope = self._scope = self._annotations._begin_kernel_scope()
+        if self._graph is None and scope is not None:
+            self._graph = int(self._annotations._graph_id(scope.graph))
+
+    def close(self) -> list[int]:
+        """The nodes; none of a body within the graph (`torch.cond`), which are numbered on their own."""
+        scope, self._scope = self._scope, None
+        if scope is None:
+            return []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there are such bodies
+            found = self._annotations._end_kernel_scope(scope)
+        return [node & 0xFFFFFFFF for node in found if node >> 32 == self._graph]
+
+    def end(self) -> None:
+        """The last one is closed."""
+
+
+class _Marks:
+    """The same by `mark_kernels` alone, which publishes what it is given: that is taken out again. Before torch 2.15."""
+
+    def __init__(self, annotations: Any) -> None:
+        self._annotations = annotations
+        self._mark: Any = None
+        self._name: dict[str, Any] = {}
+        self._was_enabled = annotations._annotations_enabled
+        self._pending = len(annotations._pending_scopes)
+        annotations.enable_annotations()
+
+    def open(self) -> None:
+        self._name = {"deepscope": True}
+        self._mark = self._annotations.mark_kernels(self._name)
+        self._mark.__enter__()
+
+    def close(self) -> list[int]:
+        mark, self._mark = self._mark, None
+        if mark is None:
+            return []
+        mark.__exit__(None, None, None)
+        pending = self._annotations._pending_scopes
+        is_told = pending and pending[-1][0] is self._name
+        return [node & 0xFFFFFFFF for node in pending.pop()[1]] if is_told else []
+
+    def end(self) -> None:
+        """The last one is closed."""
+        if not self._was_enabled:
+            self._annotations.disable_annotations()
+            del self._annotations._pending_scopes[self._pending :]
+
+
 class Capture:
     """One capture, from `begin` to `end`. Nothing that goes wrong here reaches it."""
 
@@ -52,20 +116,17 @@ class Capture:
         self._annotations = annotations
         self._follower = LineFollower(code, self._moved)
         self._nodes: dict[int, tuple[Frame, ...]] = {}
-        self._stack: tuple[Frame, ...] = ()
-        self._mark: Any = None
-        self._name: dict[str, Any] = {}
-        self._was_enabled = False
-        self._pending = 0
+        self._stack: tuple[Frame, ...] | None = None
+        """Of the stretch that is open."""
+        self._stretches: _Stretches | _Marks | None = None
 
     def begin(self, base: FrameType) -> None:
         """The capture has begun in the frame `base`."""
         with suppress(Exception):
             if not _tells_nodes(self._annotations):
                 return
-            self._was_enabled = self._annotations._annotations_enabled
-            self._pending = len(self._annotations._pending_scopes)
-            self._annotations.enable_annotations()
+            kind = _Stretches if hasattr(self._annotations, "_begin_kernel_scope") else _Marks
+            self._stretches = kind(self._annotations)
             if not self._follower.start(base):
                 self._close()
 
@@ -74,9 +135,8 @@ class Capture:
         with suppress(Exception):
             self._follower.stop()
             self._close()
-            if not self._was_enabled:
-                self._annotations.disable_annotations()
-                del self._annotations._pending_scopes[self._pending :]
+            if self._stretches is not None:
+                self._stretches.end()
 
     def end(self, graph: Any) -> Captured | None:
         """The capture has ended; what it told, None where that is nothing."""
@@ -89,23 +149,18 @@ class Capture:
 
     def _moved(self, stack: tuple[Frame, ...]) -> None:
         with suppress(Exception):
-            if stack != self._stack or self._mark is None:
+            if stack != self._stack:
                 self._close()
-                self._stack = stack
-                self._name = {"deepscope": len(stack)}
-                self._mark = self._annotations.mark_kernels(self._name)
-                self._mark.__enter__()
+                if self._stretches is not None:
+                    self._stretches.open()
+                    self._stack = stack
 
     def _close(self) -> None:
         """The nodes since the last line are that line's."""
-        mark, self._mark = self._mark, None
-        if mark is None:
-            return
-        mark.__exit__(None, None, None)
-        pending = self._annotations._pending_scopes
-        if pending and pending[-1][0] is self._name:
-            for node in pending.pop()[1]:
-                self._nodes.setdefault(node & 0xFFFFFFFF, self._stack)
+        stack, self._stack = self._stack, None
+        if stack is not None and self._stretches is not None:
+            for node in self._stretches.close():
+                self._nodes.setdefault(node, stack)
 
 
 def _tells_nodes(annotations: Any) -> bool:
