@@ -116,12 +116,18 @@ def run(
         show = partial(
             _show, recorded, given.get("ranks"), code=code, by_optimizer=by_optimizer, limit=limit, quiet=quiet
         )
-        if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):
-            # They may train. Python waits for them before it calls what is registered here.
+        if any(map(_may_train, threading.enumerate())):
+            # Python waits for them before it calls what is registered here.
             atexit.register(_end_at_exit, end.pop_all(), show)
             sys.exit(code)
     show()
     sys.exit(code)
+
+
+def _may_train(thread: threading.Thread) -> bool:
+    """Whether Python waits for the thread, and it is the program's: one of ours that saves a trace is waited for here."""
+    is_ours = thread is threading.main_thread() or thread.name.startswith("deepscope-")
+    return not thread.daemon and not is_ours
 
 
 def _end_at_exit(end: ExitStack, show: Callable[[], None]) -> None:

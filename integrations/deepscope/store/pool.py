@@ -7,6 +7,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import msgspec
@@ -99,9 +100,12 @@ class _Pool:
 
     def _gather(self, waiting: deque[int], workers: int) -> None:
         processes = [process for _ in range(workers) if (process := self._start()) is not None]
+        running = 0
         for process in processes:
-            threading.Thread(target=self._drive, args=(process, waiting), name="deepscope-worker", daemon=True).start()
-        running = len(processes)
+            thread = threading.Thread(target=self._drive, args=(process, waiting), name="deepscope-worker", daemon=True)
+            with suppress(RuntimeError):  # the interpreter is ending, and some versions of it start no more threads then
+                thread.start()
+                running += 1
         if not running:
             waiting.clear()
         while running:

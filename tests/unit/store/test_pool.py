@@ -101,6 +101,19 @@ def test_without_workers_the_ranks_are_read_here(folder, at_once, monkeypatch, p
     assert load_profile(folder, cache=False) == expected
 
 
+def test_without_threads_the_ranks_are_read_here(folder, at_once, monkeypatch):
+    expected = load_profile(folder, cache=False)
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name.startswith("deepscope-worker"):
+            raise RuntimeError("can't create new thread at interpreter shutdown")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert load_profile(folder, cache=False) == expected
+
+
 def test_workers_keep_what_they_read(folder, at_once, monkeypatch, tmp_path_factory):
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     first = load_profile(folder)

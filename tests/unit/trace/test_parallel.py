@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -171,6 +172,19 @@ def test_without_processes_all_is_read_here(tmp_path, small_batches, joined, mon
     monkeypatch.setattr(sys, "executable", program)
     assert same(read_trace(path, workers=2), expected)
     assert not joined
+
+
+def test_a_trace_is_read_as_the_process_ends(tmp_path):
+    path = write(tmp_path / "t.json.gz", large_trace())
+    program = f"""
+import atexit
+from deepscope.trace.kineto import parallel
+from deepscope.trace.read import read_trace
+parallel.BATCH_BYTES = 3000
+atexit.register(lambda: print(len(read_trace({path!r}, workers=1).events)))
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (run.stdout, run.stderr) == (f"{len(read_trace(path, workers=0).events)}\n", "")
 
 
 def test_a_part_alone(tmp_path):

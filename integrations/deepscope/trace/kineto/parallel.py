@@ -20,7 +20,8 @@ def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> Non
     """Takes texts from `pieces`, decodes them here and by `decoders`, and joins the results into `columns` in order.
 
     If a process fails at a text (damaged, events begun and ended apart, its own death), this text and all behind it go
-    back to `pieces`. So does what is too little to be taken. The caller goes on from there by itself.
+    back to `pieces`. So does what is too little to be taken, and all if the interpreter is ending, which has no more
+    threads to wait in. The caller goes on from there by itself.
     """
     waiting: deque[tuple[bytes, Future[Columns | None]]] = deque()
     with ThreadPoolExecutor(decoders.workers, "deepscope-decode") as threads:
@@ -29,8 +30,7 @@ def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> Non
             room = len(waiting) < 2 * decoders.workers + _AHEAD
             if not is_first_done and room and (text := pieces.take(BATCH_BYTES)) is not None:
                 away = sum(not future.done() for _, future in waiting)
-                future = threads.submit(decoders.decode, text) if away < 2 * decoders.workers else _done(text)
-                waiting.append((text, future))
+                waiting.append((text, _asked(threads, decoders, text) if away < 2 * decoders.workers else _done(text)))
                 continue
             if not waiting:
                 return
@@ -43,8 +43,20 @@ def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> Non
             columns.join(part)
 
 
+def _asked(threads: ThreadPoolExecutor, decoders: Decoders, text: bytes) -> Future[Columns | None]:
+    """Decoded by the next free process."""
+    try:
+        return threads.submit(decoders.decode, text)
+    except RuntimeError:  # the interpreter is ending
+        return _known(None)
+
+
 def _done(text: bytes) -> Future[Columns | None]:
     """Decoded here and now."""
+    return _known(decode_part(text))
+
+
+def _known(part: Columns | None) -> Future[Columns | None]:
     future: Future[Columns | None] = Future()
-    future.set_result(decode_part(text))
+    future.set_result(part)
     return future
