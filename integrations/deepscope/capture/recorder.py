@@ -30,6 +30,7 @@ from deepscope.capture.trace_folder import check_folder, seen_from_here
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError
+from deepscope.quantities import bytes_text
 
 if TYPE_CHECKING:
     from deepscope.records import Profile
@@ -273,12 +274,28 @@ class Recorder:
         plan = self._plan.next(may_reserve=not is_taken)
         if is_taken and plan.action is not Action.PASS:
             return
+        if Move.STEP in plan.moves and self._end_before_memory_is_short():
+            plan = plan.broken_off()
         for move in plan.moves:
             self._make(move)
         self._plan = plan  # Not before: Ctrl-C may come between two moves, and the next step makes up for it.
         if self._window is None and plan.is_over:
             self._state = _State.STOPPED
             self._leave()
+
+    def _end_before_memory_is_short(self) -> bool:
+        """End a window that would cost the process its life if it went on; whether there is one."""
+        window = self._window
+        shortage = None if window is None else window.shortage()
+        if window is None or shortage is None:
+            return False
+        needed, free = map(bytes_text, shortage)
+        warn(
+            f"the window ends early, after {window.steps + 1:,} steps: torch may take {needed} of memory to end it, "
+            f"and {free} are free; record fewer steps, or for a shorter time"
+        )
+        self._close(window, complete=False)
+        return True
 
     def _make(self, move: Move) -> None:
         """Go from state to state; after Ctrl-C some of the moves may have been made already."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -101,6 +101,9 @@ class Schedule:
 
 WHOLE_BLOCK = Schedule(lambda _step: Action.RECORD, is_sure=True)
 """One window from the start to the stop, whether there are steps or not."""
+
+
+_OVER = Schedule(lambda _step: Action.PASS, is_sure=True, has_ended=lambda: True)
 
 
 def _cycle(numbers: Mapping[str, int]) -> int:
@@ -299,6 +302,15 @@ class Plan(NamedTuple):
         if step == 0 and may_reserve and not self.schedule.is_sure and not action.is_recorded:
             action = Action.RESERVE
         return Plan(self.schedule, step, self.action, action)
+
+    def broken_off(self) -> Plan:
+        """The plan where this step and the rest of its cycle are not recorded; without cycles it is over."""
+        schedule = self.schedule
+        if schedule.numbers is None:
+            return Plan(_OVER, self.step)
+        first = schedule.next_cycle(self.step + 1)
+        rest = replace(schedule, action=lambda step: Action.PASS if step < first else schedule.action(step))
+        return Plan(rest, self.step)
 
     def cut_short(self) -> Plan:
         """The plan where this step's window ends early and its cycle with it: the next step begins with none open."""

@@ -15,10 +15,11 @@ from typing import Any
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
-from deepscope.capture import notices, torch_compat
+from deepscope.capture import notices, process_facts, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
+from deepscope.capture.end_memory import EndMemory
 from deepscope.capture.host_clock import Readings
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.lines.emit import make_pair
@@ -94,6 +95,7 @@ class Window:
         """Gives what was counted of the machine; set by `end`."""
         self._state = _State.NEW
         self._machine: MachineWatch | None = None
+        self._end_memory: EndMemory | None = None
         self._lines = lines
         self._workers = workers
         self._counters = counters
@@ -160,6 +162,7 @@ class Window:
         if self._counters is not None:
             self._counters.begin()
         self._machine = MachineWatch()
+        self._end_memory = EndMemory(len(process_facts.local_ranks()))
         self.clock_readings = _read_clocks()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))
@@ -187,6 +190,10 @@ class Window:
         if self._lines is not None:
             self._lines.next_step()
         self._open_step(step_name(step))
+
+    def shortage(self) -> tuple[int, int] | None:
+        """The bytes that its end may take and those that are free, where these are too few to go on."""
+        return None if self._end_memory is None else self._end_memory.shortage()
 
     def end(self) -> None:
         """Record no longer; hooks and scopes are gone whatever fails here. Only where it `may_end_here`.

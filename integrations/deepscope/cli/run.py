@@ -125,7 +125,7 @@ def run(
 
 
 def _may_train(thread: threading.Thread) -> bool:
-    """Whether Python waits for the thread, and it is the program's: one of ours that saves a trace is waited for here."""
+    """Whether Python waits for it, and it is the program's: one of ours that saves a trace is waited for here."""
     is_ours = thread is threading.main_thread() or thread.name.startswith("deepscope-")
     return not thread.daemon and not is_ours
 

@@ -103,7 +103,7 @@ class _Pool:
         running = 0
         for process in processes:
             thread = threading.Thread(target=self._drive, args=(process, waiting), name="deepscope-worker", daemon=True)
-            with suppress(RuntimeError):  # the interpreter is ending, and some versions of it start no more threads then
+            with suppress(RuntimeError):  # the interpreter is ending, and some versions start no more threads then
                 thread.start()
                 running += 1
         if not running:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from deepscope.capture.end_memory import EndMemory
+from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import Session
@@ -80,3 +84,23 @@ def test_a_run_that_ends_while_torch_warms_up_leaves_it_usable(record: Callable[
     record(2, total_steps=100)
     (path,) = record(5).traces
     assert step_names(path) == steps(2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [
+        ({"wait": 0, "warmup": 0, "active": 5, "repeat": 2}, [steps(0, 1, 2), steps(5, 6, 7)]),
+        ({"scheduled": False}, [steps(0, 1, 2)]),
+    ],
+    ids=["cycles", "whole"],
+)
+def test_a_window_ends_before_memory_is_too_short_to_end_it(
+    record: Callable[..., Recorder], monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], recorded: list[list[str]]
+) -> None:
+    looks = itertools.count(1)  # one behind each step of a window
+    monkeypatch.setattr(EndMemory, "shortage", lambda _: None if next(looks) % 3 else (4 << 30, 6 << 30))
+    with pytest.warns(RecordingWarning, match="ends early, after 3 steps: torch may take 4GiB of memory to end it"):
+        recorder = record(12, **options)
+    assert [step_names(path) for path in recorder.traces] == recorded
+    assert not any(load(path)["deepscope"]["complete"] for path in recorder.traces)
+    assert recorder.is_stopped

@@ -78,7 +78,7 @@ class _Stretches:
 
 
 class _Marks:
-    """The same by `mark_kernels` alone, which publishes what it is given: that is taken out again. Before torch 2.15."""
+    """The same before torch 2.15, by `mark_kernels` alone: it publishes what it is given, which is taken out again."""
 
     def __init__(self, annotations: Any) -> None:
         self._annotations = annotations
