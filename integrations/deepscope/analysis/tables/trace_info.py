@@ -121,7 +121,7 @@ def _warnings(header: Header, left_out: int) -> list[str]:
         warnings += header.memory.warnings
     if not header.complete:
         warnings.append(
-            "the recording ended early (an exception, Ctrl-C, running out of memory, the end of its thread or process)"
+            "the recording ended early (an exception, Ctrl-C, too little memory, the end of its thread or process)"
         )
     if left_out:
         warnings.append(f"{left_out:,} events were left out: their times or sizes cannot be true")
