@@ -1,6 +1,6 @@
 """The lines of captured CUDA graphs, told by torch's own annotations of graphs on a runtime that stands in for CUDA's.
 
-The stand-in answers what `torch/cuda/_graph_annotations.py` of torch 2.13 and 2.15 asks while a stream is captured. A
+The stand-in answers what `torch/cuda/_graph_annotations.py` of torch 2.13 to 2.15 asks while a stream is captured. A
 real capture is recorded by tests/gpu/test_streams.py.
 """
 
@@ -236,7 +236,7 @@ def test_an_exception_in_the_capture_is_the_users(cuda: Runtime):
 
 
 def annotate(*, enabled: bool) -> None:
-    """As `torch.cuda.graph(enable_annotations=True)` does from torch 2.15 on."""
+    """As `torch.cuda.graph(enable_annotations=True)` does from torch 2.14 on."""
     if hasattr(annotations, "_set_annotations_enabled"):
         annotations._set_annotations_enabled(enabled)
     elif enabled:

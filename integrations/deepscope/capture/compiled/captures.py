@@ -47,7 +47,7 @@ def captured_graphs() -> list[Captured]:
 
 
 class _Stretches:
-    """The nodes that a capture adds from `open` to `close`, again and again, as torch tells them; from 2.15 on.
+    """The nodes that a capture adds from `open` to `close`, again and again, as torch tells them; from 2.14 on.
 
     Nothing of it is published, so that annotations of the user's stay as they are.
     """
@@ -78,7 +78,7 @@ class _Stretches:
 
 
 class _Marks:
-    """The same before torch 2.15, by `mark_kernels` alone: it publishes what it is given, which is taken out again."""
+    """The same in torch 2.13, by `mark_kernels` alone: it publishes what it is given, which is taken out again."""
 
     def __init__(self, annotations: Any) -> None:
         self._annotations = annotations
