@@ -1,4 +1,7 @@
-"""Windows that are opened on one thread, while another one, or nobody, ends them: real programs of their own."""
+"""Windows that are opened on one thread, while another one, or nobody, ends them: real programs of their own.
+
+All have `all_threads=False`: a recording of all threads, the recorder's choice from torch 2.14 on, may end on any.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ TRAINING = """
 CALLBACK = """
     import deepscope
     def train():
-        on_step = deepscope.callback(FOLDER, root=ROOT, wait=1, warmup=1, active=1000)
+        on_step = deepscope.callback(FOLDER, root=ROOT, all_threads=False, wait=1, warmup=1, active=1000)
         for _ in range(6):
             step()
             on_step()
@@ -87,7 +90,7 @@ def test_a_step_counted_on_another_thread_leaves_nothing_of_torchs_profiler_on(t
             for _ in range(4):
                 step()
                 prof.step()
-        with deepscope.profile(FOLDER, root=ROOT, wait=0, warmup=0, active=2) as prof:
+        with deepscope.profile(FOLDER, root=ROOT, all_threads=False, wait=0, warmup=0, active=2) as prof:
             step()
             thread = threading.Thread(target=count)
             thread.start()
@@ -96,7 +99,7 @@ def test_a_step_counted_on_another_thread_leaves_nothing_of_torchs_profiler_on(t
             if hasattr(sys, "monitoring"):
                 assert not any(map(sys.monitoring.get_tool, (3, 4)))
         assert not torch.autograd._profiler_enabled()
-        with deepscope.profile(FOLDER, root=ROOT) as again:
+        with deepscope.profile(FOLDER, root=ROOT, all_threads=False) as again:
             step()
         assert all(trace.exists() for trace in prof.traces + again.traces)
         assert (len(prof.traces), len(again.traces)) == (1, 1)
@@ -114,7 +117,7 @@ def test_a_thread_that_goes_on_training_ends_its_window_with_its_next_step(tmp_p
         import deepscope
         from concurrent.futures import ThreadPoolExecutor
         with ThreadPoolExecutor(1) as pool:
-            prof = deepscope.profile(FOLDER, root=ROOT)
+            prof = deepscope.profile(FOLDER, root=ROOT, all_threads=False)
             pool.submit(prof.start).result()
             pool.submit(step).result()
             prof.stop()
@@ -135,7 +138,7 @@ def test_the_window_of_a_thread_that_outlives_the_process_is_given_up_and_that_i
         import deepscope
         trained = threading.Event()
         def train():
-            on_step = deepscope.callback(FOLDER, root=ROOT, wait=0, warmup=0, active=1000)
+            on_step = deepscope.callback(FOLDER, root=ROOT, all_threads=False, wait=0, warmup=0, active=1000)
             for _ in range(3):
                 step()
                 on_step()
@@ -159,7 +162,7 @@ def test_a_daemon_thread_that_ends_while_the_process_does_still_ends_its_window(
         import deepscope
         trained, may_end = threading.Event(), threading.Event()
         def train():
-            on_step = deepscope.callback(FOLDER, root=ROOT, wait=1, warmup=0, active=1000)
+            on_step = deepscope.callback(FOLDER, root=ROOT, all_threads=False, wait=1, warmup=0, active=1000)
             for _ in range(3):
                 step()
                 on_step()
@@ -189,7 +192,7 @@ def test_a_daemon_thread_that_still_runs_as_the_process_ends_ends_and_saves_its_
         import deepscope, time
         trained = threading.Event()
         def train():
-            on_step = deepscope.callback(FOLDER, root=ROOT, wait=0, warmup=0, active=1000)
+            on_step = deepscope.callback(FOLDER, root=ROOT, all_threads=False, wait=0, warmup=0, active=1000)
             for _ in range(3):
                 step()
                 on_step()
