@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from wcwidth import wcswidth
-
 GAP = "  "
 ELLIPSIS = "…"
 
@@ -48,7 +46,11 @@ class Column:
 
 def cell_len(text: str) -> int:
     """Width of a printable text in terminal cells; a wide character has two."""
-    return wcswidth(text) if not text.isascii() else len(text)
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # few texts need it, and a server that renders no table none
+
+    return wcswidth(text)
 
 
 def render(columns: Sequence[Column], width: int, *, title_style: Style | None = None) -> list[str]:
