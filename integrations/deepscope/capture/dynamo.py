@@ -27,11 +27,11 @@ def _eval_frame() -> Any:
 
 
 def hide_modules(modules: Iterable[ModuleType]) -> None:
-    """Have dynamo run all functions of these modules as they are, nested ones included; done once a module."""
+    """Have dynamo run all functions of these modules and of this one as they are, nested ones too; once a module."""
     skip = _skip_function()
     if skip is None:
         return
-    for module in modules:
+    for module in (sys.modules[__name__], *modules):
         if module.__name__ not in _hidden:
             _hidden.add(module.__name__)
             for code in _codes_of(module):
