@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from deepscope.capture.counters.source import text_of
-from deepscope.capture.saving.turns import available_bytes
+from deepscope.capture.counters.process_memory import available_bytes, unmapped_bytes
 
 _TIMES_THE_GROWTH = 10
 """Measured with torch 2.13: 5 times what a window has added to the process, 8 to 11 times with `profile_memory`."""
@@ -34,7 +32,7 @@ class EndMemory:
         self._root = root
         self._clock = clock
         self._looked_s = clock()
-        self._began_bytes = _own_bytes(root)
+        self._began_bytes = unmapped_bytes(root)
 
     def shortage(self) -> tuple[int, int] | None:
         """The bytes that the end may take and those that are free, where these are too few; looks once a second."""
@@ -42,14 +40,8 @@ class EndMemory:
         if now - self._looked_s < _EVERY_S:
             return None
         self._looked_s = now
-        needed = _TIMES_THE_GROWTH * (_own_bytes(self._root) - self._began_bytes)
+        needed = _TIMES_THE_GROWTH * (unmapped_bytes(self._root) - self._began_bytes)
         if needed <= 0:
             return None
         free = available_bytes(self._root) // self._processes
         return (needed, free) if _SHARE * needed > free else None
-
-
-def _own_bytes(root: Path) -> int:
-    """Memory of this process alone, without files that are mapped; 0 where it is not told."""
-    fields = text_of(root / "proc/self/statm").split()
-    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 2 else 0

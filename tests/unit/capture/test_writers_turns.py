@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from deepscope.capture.counters.process_memory import available_bytes
 from deepscope.capture.saving import turns
 from deepscope.capture.saving import writer as writing
-from deepscope.capture.saving.turns import available_bytes, memory_needed, turn
+from deepscope.capture.saving.turns import memory_needed, turn
 from machine_folders import GIB, write
 
 pytestmark = pytest.mark.skipif(turns.fcntl is None, reason="no locks that end with their process on Windows")

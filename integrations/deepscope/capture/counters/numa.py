@@ -59,12 +59,6 @@ def allowed_cpus() -> Collection[int]:
     return ask(0) if ask is not None else ()
 
 
-def resident_bytes(root: Path) -> int:
-    """Memory of this process; 0 where it is not told."""
-    fields = text_of(root / "proc/self/statm").split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 and fields[1].isdigit() else 0
-
-
 def memory_nodes(root: Path, allowed: Collection[int], resident_bytes: int) -> list[MemoryNode]:
     """The nodes as the process uses them; nothing where there is but one."""
     folders = _folders(root)

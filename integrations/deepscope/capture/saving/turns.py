@@ -24,8 +24,7 @@ try:
 except ImportError:  # Windows, where all write at once
     fcntl = None  # type: ignore[assignment]
 
-from deepscope.capture.counters.container import free_in_groups
-from deepscope.capture.counters.source import text_of
+from deepscope.capture.counters.process_memory import available_bytes
 from deepscope.processes import cores
 
 LONGEST_S = 600.0
@@ -175,10 +174,3 @@ def _own_folder() -> Path | None:
         return None
     is_own = not folder.is_symlink() and folder.is_dir() and status.st_uid == os.getuid() and not status.st_mode & 0o022
     return folder if is_own else None
-
-
-def available_bytes(root: Path = Path("/")) -> int:
-    """Memory that can be had without swapping, on the host and in a container; much where that is not known."""
-    words = text_of(root / "proc/meminfo").partition("MemAvailable:")[2].split()
-    on_host = int(words[0]) << 10 if words and words[0].isdigit() else 1 << 62
-    return min([on_host, *free_in_groups(root)])
