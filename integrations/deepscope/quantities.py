@@ -7,8 +7,8 @@ import re
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 _BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _RATES = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
-TIMES = "\N{MULTIPLICATION SIGN}"
 _COUNT_UNITS = ((10**12, "T"), (10**9, "G"), (10**6, "M"))
+TIMES = "\N{MULTIPLICATION SIGN}"
 _QUANTITY = re.compile(
     r"(?<![\w./\\-])([+-]?\d[\d.,]*(?:e[+-]?\d+)?)((?:[nµm]?s|(?:[KMGT]i)?B(?:/s)?)(?![\w/\\-]|\.\w)|%)"
 )

@@ -11,7 +11,7 @@ from deepscope.comparison.fail_over import Verdict
 from deepscope.comparison.noise import CONFIDENCE
 from deepscope.comparison.same_program import share_few_lines, shared_lines
 from deepscope.printable import printable
-from deepscope.quantities import share_text, time_text
+from deepscope.quantities import number_text, share_text, time_text
 from deepscope.records import Profile
 from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
@@ -118,7 +118,7 @@ def noise_words(comparison: Comparison) -> str:
             "a run of one step, or without steps, tells of no spread: no interval can be given and no change is called"
             " significant; record several steps, or give several runs of each side"
         )
-    share = share_text(comparison.run_noise, 1) or "0%"
+    share = number_text(comparison.run_noise, "share")
     source = "as repeats show" if comparison.is_repeated else "as most rows suggest; repeats would tell"
     rests_on = f"the spread of steps and {share} between runs ({source})"
     return f"{CONFIDENCE:.0%} intervals for all rows together, from {rests_on}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deepscope.printable import printable
-from deepscope.quantities import share_text, time_text
+from deepscope.quantities import number_text, share_text, time_text
 from deepscope.records import Profile, key_figures
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
@@ -98,10 +98,10 @@ def _time(profile: Profile) -> str:
     else:
         parts.append(f"{time_text(totals.wall_ns / ranks) or '0'}, no steps marked")
     if run.busy_share is not None and run.idle_share is not None:
-        parts.append(f"device busy {_share(run.busy_share)}, idle {_share(run.idle_share)}")
+        parts.append(f"device busy {number_text(run.busy_share, 'share')}, idle {number_text(run.idle_share, 'share')}")
     # Waits outside the steps, or on several threads at once, may be longer than the time.
     if 0 < run.waiting_share <= 1:
-        parts.append(f"CPU waiting {_share(run.waiting_share)}")
+        parts.append(f"CPU waiting {number_text(run.waiting_share, 'share')}")
     elif run.waiting_share:
         parts.append(f"CPU threads waiting {time_text(run.waiting_per_step_ns)}{' a step' if totals.steps else ''}")
     return DOT.join(parts)
@@ -110,10 +110,6 @@ def _time(profile: Profile) -> str:
 def _outside(profile: Profile) -> str:
     words = outside_words(sum(row.outside_calls for row in profile.collectives))
     return f"{DOT}{words}" if words else ""
-
-
-def _share(part: float) -> str:
-    return share_text(part, 1) or "0%"
 
 
 def _range(profile: Profile, ranks: int) -> str:

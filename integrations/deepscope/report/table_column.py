@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, rate_text, share_text, time_text
+from deepscope.quantities import bytes_text, count_text, number_text, rate_text, time_text
 from deepscope.records import Profile
 from deepscope.records.places import short_place
 from deepscope.report.bars import share
@@ -103,7 +103,7 @@ def cell_text(column: ColumnOf, value: str | float | None) -> str:
     if isinstance(value, str) or column.is_name:
         return printable(str(value))
     if column.kind == "share":
-        return share_text(value, 1) or "0%"
+        return number_text(value, "share")
     if column.kind in {"rate", "bandwidth"}:
         text = rate_text(round(value * 1000), 10**12, "B/s")
         return text.removesuffix("B/s").replace(" ", "") if column.title.endswith("/s") else text

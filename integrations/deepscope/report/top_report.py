@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from deepscope.quantities import share_text
+from deepscope.quantities import number_text
 from deepscope.records import Profile
 from deepscope.report.csv_report import csv_text
 from deepscope.report.event_names import readable
@@ -51,7 +51,7 @@ def _words(profile: Profile, found: Ranking, question: Question, shown: Sequence
     noun = "types of operators" if question.by == "type" else "operators"
     order = {"self": "self time"}.get(question.sort, question.sort.replace("-", " "))
     what = "device time" if profile.metric == "device" else "operators' CPU time"
-    share = share_text(sum(row.share for row in shown), 1) or "0%"
+    share = number_text(sum(row.share for row in shown), "share")
     text = f"{len(shown):,} of {found.of:,} {noun} by {order}, with {share} of the {what} of all"
     chosen = question.filters.words()
     return text + (f"; {', '.join(chosen)}" if chosen else "") + _OF_CALLS[question.aggregate]
