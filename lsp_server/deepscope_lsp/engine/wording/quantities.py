@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, time_text
+from deepscope.quantities import bytes_text, spaced, time_text
 
 UNCHANGED = "unchanged"
-_UNIT = re.compile(r"(?<=\d)(?=[^\d.,e+-])")
 
 
 def duration(duration_ns: float) -> str:
     """Nanoseconds in three digits: `12.4 ms`; `0` for none."""
-    return _UNIT.sub(" ", time_text(duration_ns), count=1) or "0"
+    return spaced(time_text(duration_ns)) or "0"
 
 
 def durations(old_ns: float, new_ns: float) -> str:
@@ -37,7 +34,7 @@ def relative(old: float, new: float) -> str:
 
 def size(size_bytes: float) -> str:
     """Bytes in three digits: `1.50 MiB`; `0` for none."""
-    return _UNIT.sub(" ", bytes_text(size_bytes), count=1) or "0"
+    return spaced(bytes_text(size_bytes)) or "0"
 
 
 def share(ratio: float) -> str:
