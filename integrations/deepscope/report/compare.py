@@ -92,15 +92,18 @@ def step_words(comparison: Comparison) -> str:
     times = f"{time_text(step.before_ns) or '0'} → {time_text(step.after_ns) or '0'} {unit}"
     interval = f" ({interval_words(step)})" if step.interval is not None else ""
     word = "no interval is known" if step.interval is None else "within noise" if step.within_noise else "beyond noise"
-    strangers = strangers_words(comparison.before[0], comparison.after[0])
+    before, after = comparison.before[0], comparison.after[0]
+    strangers = strangers_words(before, after, shared_lines(before, after))
     return f"{times}: {signed(step.change_ns)}{_percent(step)}, {word}{interval}" + (
         f"; {strangers}" if strangers else ""
     )
 
 
-def strangers_words(before: Profile, after: Profile) -> str:
-    """`these runs share 3% of their lines: train.py before, serve.py after`; "" where they share most of them."""
-    shared = shared_lines(before, after)
+def strangers_words(before: Profile, after: Profile, shared: float | None) -> str:
+    """`these runs share 3% of their lines: train.py before, serve.py after`; "" where they share most of them.
+
+    `shared`: what `shared_lines` tells of them.
+    """
     if not share_few_lines(shared):
         return ""
     names = [(short_path(one.trace.program), one.trace.project_root) for one in (before, after)]

@@ -53,7 +53,7 @@ class Baseline:
     @cached_property
     def strangers_words(self) -> str:
         """`these runs share 3% of their lines: …`, as the terminal says it; "" where they share most."""
-        return strangers_words(self.index.profile, self._current.profile)
+        return strangers_words(self.index.profile, self._current.profile, self.shared_lines)
 
     def line(self, file: str, line: int) -> Line | None:
         """The older record of a line of the current profile; None where it was not measured."""
