@@ -99,8 +99,8 @@ class _Marks:
             return []
         mark.__exit__(None, None, None)
         pending = self._annotations._pending_scopes
-        is_told = pending and pending[-1][0] is self._name
-        return [node & 0xFFFFFFFF for node in pending.pop()[1]] if is_told else []
+        is_ours = pending and pending[-1][0] is self._name
+        return [node & 0xFFFFFFFF for node in pending.pop()[1]] if is_ours else []
 
     def end(self) -> None:
         """The last one is closed."""

@@ -232,7 +232,7 @@ def _in_another_process(instructions: Instructions, local_rank: int, *, is_await
         is_left = False
         try:
             outcome = msgspec.json.decode(process.ask(words), type=Outcome)
-            is_left = outcome.written and _is_left_to_finish(process, instructions.target)
+            is_left = outcome.written and _leave_to_finish(process, instructions.target)
         except MemoryError:
             continue
         except ProcessEndedError as ended:
@@ -248,8 +248,8 @@ def _in_another_process(instructions: Instructions, local_rank: int, *, is_await
     raise RecorderError("the process that writes the trace was killed twice (out of memory?)")
 
 
-def _is_left_to_finish(process: HelperProcess, target: str) -> bool:
-    """Whether the process goes on to the trace's profile. The end of this one does not wait for that."""
+def _leave_to_finish(process: HelperProcess, target: str) -> bool:
+    """Have the process go on to the trace's profile, and say whether it does; the end of this one does not wait."""
 
     def finish() -> None:
         process.finish()

@@ -75,8 +75,8 @@ def ranks_text(
         lines += ["", *_table(report, by, limit or 0, width, styles)]
     else:
         lines += ["", *_answer(report, width, styles)]
-        for title, told, section in _sections(report, limit, width, styles):
-            lines += ["", *_titled(title, told, width, styles), *section]
+        for title, about, section in _sections(report, limit, width, styles):
+            lines += ["", *_titled(title, about, width, styles), *section]
     return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 
 
@@ -97,10 +97,10 @@ def _sections(report: RanksReport, limit: int | None, width: int, styles: Styles
         left = len(rows) - len(chosen)
         return chosen, [styles.quiet(f"… {left:,} more (--by {by})")] if left else []
 
-    def section(by: str, title: str, told: str) -> Iterator[_Section]:
+    def section(by: str, title: str, about: str) -> Iterator[_Section]:
         rows, more = shown(by)
         if rows:
-            yield title, told, [*_rendered(report, by, rows, width, styles), *more]
+            yield title, about, [*_rendered(report, by, rows, width, styles), *more]
 
     unit = step_unit(report).strip()
     yield "Ranks", f"times {unit}; own: without communication", _ranks(report, limit, width, styles)
@@ -130,16 +130,16 @@ def _sections(report: RanksReport, limit: int | None, width: int, styles: Styles
 
 def _findings(report: RanksReport) -> Iterator[tuple[str, str]]:
     """What and what to do; a late rank's own sentence stands above."""
-    told = {clause(one.message) for one in report.stragglers}
+    known = {clause(one.message) for one in report.stragglers}
     for finding in report.findings:
-        message = "" if finding.message in told else f": {finding.message}"
+        message = "" if finding.message in known else f": {finding.message}"
         yield printable(finding.code), printable(f"{finding.title}{message}")
         yield "", printable(finding.remedy.text)
 
 
-def _titled(title: str, told: str, width: int, styles: Styles) -> Iterator[str]:
-    explained = cut_end(told, max(width - len(title) - 2, 1))
-    yield styles.heading(title) + (f"  {styles.quiet(explained)}" if told else "")
+def _titled(title: str, about: str, width: int, styles: Styles) -> Iterator[str]:
+    explained = cut_end(about, max(width - len(title) - 2, 1))
+    yield styles.heading(title) + (f"  {styles.quiet(explained)}" if about else "")
 
 
 def _ranks(report: RanksReport, limit: int | None, width: int, styles: Styles) -> list[str]:
