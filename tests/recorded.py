@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,11 @@ def train_step(net: Net, optimizer: torch.optim.Optimizer, batch: torch.Tensor) 
     return loss.item()
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path, *, exact: bool = False) -> dict[str, Any]:
+    """A trace as it stands in its file; `exact` with decimal times: a float since 1970 is 256 ns coarse."""
     data = path.read_bytes()
-    trace: dict[str, Any] = json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    trace: dict[str, Any] = json.loads(text, parse_float=Decimal if exact else None)
     return trace
 
 

@@ -46,17 +46,18 @@ describe("a recorded run in the editor", () => {
     const hottest = hottestOf(recorded);
     const code = source[hottest.line - 1]!.trim();
     await bench.goToLine(hottest.line);
-    const hover = await bench.hover(code, "backward");
+    const hover = await bench.hover(code, "of the run's cost");
     await bench.screenshot("hover");
-    expect(await hover.innerText()).toMatch(/of the run's cost/);
+    expect(await hover.innerText()).toMatch(/\d+ % of the run's cost/);
     await bench.closeHover();
   });
 
   it("has a hint at hot lines, with their evidence, that is none of the problems", async () => {
     const hottest = hottestOf(recorded);
-    const code = source[hottest.line - 1]!.trim();
     await bench.goToLine(hottest.line);
-    const hover = await bench.hover(code, "Hot line:");
+    await bench.page.keyboard.press("Home"); // the editor gives a hint the first two characters of its range
+    const hover = bench.page.locator(".monaco-hover:visible").filter({ hasText: "Hot line:" }).first();
+    await bench.showHover(hover);
     expect(await hover.innerText()).toMatch(/Hot line: [\d.]+ % of the run's cost/);
     await bench.closeHover();
     await bench.run("Problems: Focus on Problems View");
@@ -77,10 +78,12 @@ describe("a recorded run in the editor", () => {
     const width = () => line.evaluate(barOf).then((bar) => bar.width);
     await expect.poll(width).toBeCloseTo(Math.round(120 * share), -0.5);
     const marks = () => bench.page.locator(".editor-instance .view-overlays .cdr").evaluateAll(marksAmong);
-    const hot = recorded.lines.filter((line) => shareOf(recorded, line) > 0.02);
-    await expect.poll(async () => (await marks()).length).toBeGreaterThan(Math.min(2, hot.length - 1));
     await expect.poll(async () => Math.max(...(await marks()))).toBe(share >= 0.2 ? 4 : 3);
+    const together = recorded.lines.filter((line) => line.function === "Block.forward" && shareOf(recorded, line) > 0.02);
+    await bench.goToLine(together[0]!.line);
+    await expect.poll(async () => (await marks()).length).toBeGreaterThanOrEqual(together.length);
 
+    await bench.goToLine(hottest.line);
     await bench.run("DeepScope: Toggle Heat");
     await expect.poll(width).toBe(0);
     expect(await bench.hint(code)).toContain(" ms · "); // the hint stays
@@ -135,7 +138,7 @@ describe("a recorded run in the editor", () => {
     for (const [name, theme, kind] of THEMES) {
       bench.editor.set({ "workbench.colorTheme": theme });
       await bench.page.locator(`.monaco-workbench.${kind}`).waitFor();
-      await bench.hover(code, "backward");
+      await bench.hover(code, "of the run's cost");
       await bench.screenshot(`theme-${name}`);
       await bench.closeHover();
       const bar = () => bench.codeLine(code).evaluate(barOf);

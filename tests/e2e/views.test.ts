@@ -73,14 +73,12 @@ describe("the views", () => {
 
     const called = rows.filter({ hasText: /^Block\.forward/ }).first();
     for (const [depth, isModule, isOperator] of [["Kernels", true, true], ["Modules", true, false], ["Lines", false, false]] as const) {
-      await bench.run("DeepScope: Choose Depth of Call Paths");
-      await bench.pick("Show call paths down to", depth);
+      await bench.choose("DeepScope: Choose Depth of Call Paths", "Show call paths down to", depth);
       await module.waitFor({ state: isModule ? "visible" : "hidden" });
       await operator.waitFor({ state: isOperator ? "visible" : "hidden" });
       await called.waitFor();
     }
-    await bench.run("DeepScope: Choose Depth of Call Paths");
-    await bench.pick("Show call paths down to", "Operators");
+    await bench.choose("DeepScope: Choose Depth of Call Paths", "Show call paths down to", "Operators");
     await unfold();
   });
 
@@ -189,19 +187,16 @@ describe("the views", () => {
 
   it("group lines by function, file and module", async () => {
     for (const [choice, row] of [["Functions", "Block.forward"], ["Files", PROGRAM], ["Modules of the model", /Linear|blocks|head/]] as const) {
-      await bench.run("DeepScope: Group By");
-      await bench.pick("Group hot lines by", choice);
+      await bench.choose("DeepScope: Group By", "Group hot lines by", choice);
       await bench.rows("Hot Lines").filter({ hasText: row }).first().waitFor();
     }
     await bench.screenshot("modules");
-    await bench.run("DeepScope: Group By");
-    await bench.pick("Group hot lines by", "Lines");
+    await bench.choose("DeepScope: Group By", "Group hot lines by", "Lines");
     await bench.rows("Hot Lines").filter({ hasText: placeInRow(hottestOf(recorded).line) }).first().waitFor();
   });
 
   it("sort lines by another number, and hide what is not wanted", async () => {
-    await bench.run("DeepScope: Sort By");
-    await bench.pick("Sort hot lines by", "CPU time");
+    await bench.choose("DeepScope: Sort By", "Sort hot lines by", "CPU time");
     const busiest = recorded.lines.reduce((best, line) => (line.self_cpu_ns > best.self_cpu_ns ? line : best));
     const first = bench.rows("Hot Lines").first();
     await first.filter({ hasText: placeInRow(busiest.line) }).waitFor();
@@ -209,8 +204,7 @@ describe("the views", () => {
     await first.filter({ hasNotText: placeInRow(busiest.line) }).waitFor();
     await bench.run("DeepScope: Show Hidden Lines and Findings");
     await first.filter({ hasText: placeInRow(busiest.line) }).waitFor();
-    await bench.run("DeepScope: Sort By");
-    await bench.pick("Sort hot lines by", "Cost");
+    await bench.choose("DeepScope: Sort By", "Sort hot lines by", "Cost");
     await first.filter({ hasText: placeInRow(hottestOf(recorded).line) }).waitFor();
   });
 

@@ -155,6 +155,17 @@ export class Workbench {
     await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
   }
 
+  /** Runs a command that has a picker, and chooses there; what takes the focus closes it, and it is opened again. */
+  async choose(command: string, title: string, item: string): Promise<void> {
+    await attempts(
+      async () => {
+        await this.run(command);
+        await this.pick(title, item, { timeout: ATTEMPT_MS });
+      },
+      () => this.page.keyboard.press("Escape"),
+    );
+  }
+
   /** Waits until the cursor stands on a line (from 1). */
   async atLine(line: number, timeout = WAIT_MS): Promise<void> {
     await this.page.locator("#status\\.editor\\.selection").filter({ hasText: new RegExp(`Ln ${line},`) }).waitFor({ timeout });

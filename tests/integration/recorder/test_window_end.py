@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,10 @@ Pause = tuple[int, int]
 
 def cpu_spans(trace: Path) -> list[dict[str, Any]]:
     kinds = ("cpu_op", "user_annotation", "python_line", "python_module", "python_function", "cuda_runtime")
-    return [event for event in load(trace)["traceEvents"] if event.get("cat") in kinds]
+    return [event for event in load(trace, exact=True)["traceEvents"] if event.get("cat") in kinds]
 
 
-def beyond_the_last_step(trace: Path) -> list[tuple[str, float]]:
+def beyond_the_last_step(trace: Path) -> list[tuple[str, Decimal]]:
     """Spans of the CPU that end later than the last step, with by how much, in µs."""
     spans = cpu_spans(trace)
     last = max(one["ts"] + one["dur"] for one in spans if one["name"].startswith("ProfilerStep#"))
@@ -60,13 +61,7 @@ def recorded_ns(trace: Path) -> tuple[int, int]:
     """From the beginning of the first span of the CPU to the end of the last, by the host's clock."""
     spans, base_ns = cpu_spans(trace), read_trace(trace).unix_base_ns
     begin, end = min(one["ts"] for one in spans), max(one["ts"] + one["dur"] for one in spans)
-    return base_ns + whole_ns(begin), base_ns + whole_ns(end)
-
-
-def whole_ns(microseconds: float) -> int:
-    """Of a time since 1970, as torch 2.2 writes it, a product of floats would be 256 ns off."""
-    whole = int(microseconds)
-    return 1000 * whole + int(1000 * (microseconds - whole))
+    return base_ns + int(1000 * begin), base_ns + int(1000 * end)
 
 
 def pauses_within(trace: Path, pauses: list[Pause]) -> list[Pause]:
