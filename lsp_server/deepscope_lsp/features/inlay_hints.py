@@ -40,7 +40,7 @@ def _hints(server: DeepScopeServer, document: Document, first: int, last: int) -
             continue
         yield types.InlayHint(
             position=line_end(shown.line, document.buffer.line(shown.line), server.units),
-            label=note.label + _change(document, shown) + _mark(shown),
+            label=note.fitted(_change(document, shown) + _mark(shown)),
             tooltip=note.tooltip,
             padding_left=True,
         )

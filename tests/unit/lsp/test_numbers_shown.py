@@ -86,6 +86,24 @@ def test_a_line_that_mostly_calls_says_its_own_time_and_that_with_its_calls(
     assert annotate(record, index.scales).label == label
 
 
+def test_a_label_has_the_idle_time_within_the_steps_as_the_hover_has(index: ProfileIndex) -> None:
+    times = {"self_device_ns": 4_000_000, "idle_ns": 16_000_000, "cost_ns": 20_000_000, "python_outside_ns": 2_000_000}
+    record = msgspec.structs.replace(line(index, "project"), outside_ns=0, total_device_ns=0, **times)
+    note = annotate(record, index.scales)
+    assert note.label == "9 ms · 20 % · device idle 7 ms"
+    assert "device idle meanwhile 7 ms" in note.parts
+
+
+def test_a_hint_that_is_longer_than_the_editor_shows_leaves_its_smaller_parts_out(index: ProfileIndex) -> None:
+    times = {"self_device_ns": 0, "idle_ns": 2_000_000, "cost_ns": 2_000_000, "total_device_ns": 90_000_000}
+    note = annotate(msgspec.structs.replace(line(index, "call"), **times), index.scales)
+    assert note.label == "1 ms · 2.0 % · device idle · calls 45 ms · 90 %"
+    assert note.fitted("") == "1 ms · 2.0 % · calls 45 ms · 90 %"
+    assert note.fitted(" (edited)") == "1 ms · 2.0 % · calls 45 ms · 90 % (edited)"
+    assert note.fitted(" · +3.1 ms (+25 %)") == "calls 45 ms · 90 % · +3.1 ms (+25 %)"
+    assert note.fitted(" · +3.1 ms (+25 %) (edited)") == "calls 45 ms · 90 % · +3.1 ms (+25 %) (edited)"
+
+
 def test_a_label_of_a_cpu_trace_says_so(index: ProfileIndex) -> None:
     index.profile.metric = "cpu_self"
     scales = Scales.of(index.profile)

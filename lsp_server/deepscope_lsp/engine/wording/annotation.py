@@ -12,6 +12,8 @@ from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 
 SEPARATOR = " · "
+LABEL_LENGTH = 43
+"""Characters that VS Code shows of a line's hints (`editor.inlayHints.maximumLength`)."""
 CALLS_SHARE = 0.01
 """A line with a cost of its own says what it calls if that is at least this share of the run's cost."""
 
@@ -21,11 +23,18 @@ class Annotation:
     """What is shown of one line."""
 
     label: str
+    shorter: tuple[str, ...]
+    """The label without what its cost is made of, then without its smaller parts, too."""
     tooltip: str
     parts: str
     """What the cost is made of: `device, forward 8.1 ms, device, backward 4.3 ms, device idle meanwhile 2 ms, …`."""
     weight: float
     """The largest share among its numbers: what thresholds are compared with."""
+
+    def fitted(self, rest: str) -> str:
+        """The longest label that is seen whole with the rest of the hint behind it."""
+        labels = [one + rest for one in (self.label, *self.shorter)]
+        return next((one for one in labels if len(one) <= LABEL_LENGTH), labels[-1])
 
 
 def annotate(line: Line, scales: Scales) -> Annotation:
@@ -35,22 +44,26 @@ def annotate(line: Line, scales: Scales) -> Annotation:
     """
     own = scales.costs.share(line)
     waits, works = scales.wall_share(line.wait_ns), scales.wall_share(line.worker_ns)
-    parts = _main_parts(line, scales)
+    parts, made_of = _main_parts(line, scales), _made_of(line, scales)
     if line.wait_ns and waits >= own:
-        parts.append(f"waits {_time(line.wait_ns, scales)}")
+        parts.append((waits, f"waits {_time(line.wait_ns, scales)}"))
     if line.worker_ns and works >= own:
-        parts.append(f"workers {_time(line.worker_ns, scales)}")
-    label = SEPARATOR.join(parts)
+        parts.append((works, f"workers {_time(line.worker_ns, scales)}"))
+    kind = []
     if 2 * line.shared_ns > line.self_device_ns:
-        label += f"{SEPARATOR}{fused_words(line, 2)}"
+        kind.append(fused_words(line, 2))
     if not (line.exact or line.fused):
-        label += f"{SEPARATOR}whole {'loop' if line.of_loop else 'function'}"
-    made_of = _parts(line, scales)
+        kind.append(f"whole {'loop' if line.of_loop else 'function'}")
+    words = [part for _, part in parts]
+    ranked = sorted(parts, key=lambda one: -one[0])
+    kept = ([one[1] for one in parts if one in ranked[:count]] for count in range(len(parts), 0, -1))
+    whole = _parts(line, scales)
     why = spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     return Annotation(
-        label=label,
-        tooltip="; ".join(filter(None, (why, f"{_basis(scales)}, {scales.step_words}: {made_of}"))),
-        parts=made_of,
+        label=SEPARATOR.join([*words[:1], *made_of, *words[1:], *kind]),
+        shorter=tuple(SEPARATOR.join([*some, *kind]) for some in kept),
+        tooltip="; ".join(filter(None, (why, f"{_basis(scales)}, {scales.step_words}: {whole}"))),
+        parts=whole,
         weight=max(scales.weight(line), waits, works),
     )
 
@@ -73,21 +86,25 @@ def total_words(numbers: Numbers, scales: Scales) -> str:
     return ", ".join(words)
 
 
-def _main_parts(line: Line, scales: Scales) -> list[str]:
-    own = [_cost(line, scales), *_made_of(line, scales)] if cost_ns(line) else []
+def _main_parts(line: Line, scales: Scales) -> list[tuple[float, str]]:
+    """The cost, and what is called, with their shares."""
+    own = [(scales.costs.share(line), _cost(line, scales))] if cost_ns(line) else []
     if _mostly_calls(line, scales):
-        return [*own, f"calls {_time_and_share(line.total_in_steps_ns, line.total_device_ns, scales)}"]
+        calls = f"calls {_time_and_share(line.total_in_steps_ns, line.total_device_ns, scales)}"
+        return [*own, (scales.costs.share_of(line.total_device_ns), calls)]
     if not own and line.self_cpu_ns and not (line.wait_ns or line.worker_ns):
-        return [f"CPU {_time(line.self_cpu_ns, scales)}"]
+        return [(0.0, f"CPU {_time(line.self_cpu_ns, scales)}")]
     return own
 
 
 def _made_of(line: Line, scales: Scales) -> list[str]:
     """What has at least half of the cost beside the line's own work: the device's idle time, or Python."""
     name, beside_ns = "device idle" if scales.is_device else "Python", beside_work_ns(line)
-    if 2 * beside_ns < cost_ns(line):
+    if not cost_ns(line) or 2 * beside_ns < cost_ns(line):
         return []
-    return [name if beside_ns == cost_ns(line) else f"{name} {_time(beside_ns, scales)}"]
+    in_steps_ns = beside_ns - line.python_outside_ns
+    is_all = beside_ns == cost_ns(line) or not in_steps_ns
+    return [name if is_all else f"{name} {_time(in_steps_ns, scales)}"]
 
 
 def beside_work_ns(numbers: Numbers) -> int:
