@@ -36,12 +36,15 @@ from deepscope.records import (
     Rate,
     Remedy,
     Resolved,
+    RunEpoch,
+    RunPart,
     SourceFile,
     Step,
     Stream,
     Top,
     Totals,
     TraceInfo,
+    WholeRun,
     Why,
 )
 
@@ -166,6 +169,23 @@ def training() -> Profile:
             Phase(name="forward", wall_ns=40 * MS, device_ns=55 * MS, calls=2),
             Phase(name="backward", wall_ns=40 * MS, device_ns=45 * MS, calls=2),
         ],
+        whole_run=WholeRun(
+            duration_ns=60_000 * MS,
+            parts=[
+                RunPart(name="steps", time_ns=46_000 * MS, times=900),
+                RunPart(name="data", time_ns=1_500 * MS, times=900),
+                RunPart(name="evaluation", time_ns=6_000 * MS, times=3),
+                RunPart(name="checkpoint", time_ns=600 * MS, times=2), RunPart(name="logging", time_ns=0, times=0),
+                RunPart(name="recording", time_ns=2_000 * MS, times=0),
+                RunPart(name="start", time_ns=3_000 * MS, times=0),
+                RunPart(name="rest", time_ns=900 * MS, times=0),
+            ],
+            epochs=[
+                RunEpoch(number=0, epochs=2, steps=600, steps_ns=30_000 * MS, data_ns=1_000 * MS),
+                RunEpoch(number=2, epochs=1, steps=300, steps_ns=16_000 * MS, data_ns=500 * MS),
+            ],
+            first_step_ns=900 * MS,
+        ),
         overview=[
             OverviewRow(section="step", name="kernel", time_ns=80 * MS, whole_ns=100 * MS, steps=2,
                         dashboard_ns=80 * MS, dashboard_whole_ns=100 * MS, dashboard_steps=2),

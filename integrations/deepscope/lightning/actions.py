@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from deepscope.trace.format.run_account import RunPartName
+
 
 class Loop(Enum):
     """Lightning's loops; the sanity check runs in the same one as validation."""
@@ -47,6 +49,10 @@ class Action:
     """The name of its annotation in the trace; None for an action that encloses whole steps."""
     phase: str | None
     """The phase of its time, less nested actions with a phase of their own; None for that of its parent."""
+    begins: RunPartName | None = None
+    """The part of the whole run that begins at its start."""
+    ends: RunPartName | None = None
+    """The part that ends at its stop."""
 
 
 _MARKS = {
@@ -101,6 +107,23 @@ _HOOK_PHASES = {
     "save_checkpoint": _OTHER,
 }
 
+_BEGINS: dict[str, RunPartName] = {
+    "run_training_epoch": "data",
+    "train_dataloader_next": "data",
+    "on_train_batch_start": "steps",
+    "on_validation_model_zero_grad": "evaluation",
+    "on_validation_model_eval": "evaluation",
+    "on_validation_start": "evaluation",
+    "save_checkpoint": "checkpoint",
+}
+_ENDS: dict[str, tuple[str, RunPartName]] = {
+    "train_dataloader_next": ("", "data"),
+    "on_train_batch_end": ("[LightningModule]", "steps"),
+    "on_validation_end": ("[Strategy]", "evaluation"),
+    "save_checkpoint": ("", "checkpoint"),
+}
+"""With whose hook it is, the last of those that have it."""
+
 _ENCLOSING_STEPS = frozenset({"run_training_epoch"})
 
 
@@ -110,11 +133,15 @@ def classify(action_name: str) -> Action:
     mark, loop = _MARKS.get(hook, (Mark.NONE, None))
     if mark is Mark.BATCH_END and not action_name.startswith("[LightningModule]"):
         mark = Mark.NONE  # callbacks' hooks come first, the module's own is the last
+    logging: RunPartName | None = "logging" if action_name.startswith("[Logger]") else None
+    whose, ends = _ENDS.get(hook, ("", logging))
     return Action(
         mark=mark,
         loop=loop,
         annotation=None if hook in _ENCLOSING_STEPS else annotation_name(action_name),
         phase=_HOOK_PHASES.get(hook, _OTHER if action_name.startswith("[Callback]") else None),
+        begins=_BEGINS.get(hook, logging),
+        ends=ends if action_name.startswith(whose) else None,
     )
 
 

@@ -14,6 +14,7 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.failsafe import guarded
 from deepscope.capture.rank_choice import is_chosen
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.run_timer import RunTimer, write_account
 from deepscope.capture.saving.header import Session
 from deepscope.capture.schedule import Plan, Schedule
 from deepscope.errors import RecorderError
@@ -26,6 +27,7 @@ from deepscope.lightning.on_demand import OnDemandStage, counts, open_control
 from deepscope.lightning.runs import Run, SanityCheck, options_of, progress_of, run_of
 from deepscope.lightning.stages import Stage, StageWindows
 from deepscope.lightning.summary import summarize
+from deepscope.trace.format.run_account import RunAccount
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -107,6 +109,9 @@ class DeepProfiling(_LightningProfiler):
         """Whether `run_training_epoch` goes on, which encloses all that fit does but its beginning and its end."""
         self._planned: int | None = None
         """How many batches this run of fit is to have, where that is certain."""
+        self._timer = RunTimer()
+        self._is_accounted = True
+        """The whole run's account is written, or no run has begun."""
         self._armed = Armed()
         self._actions: dict[str, Action] = {}
         self._contexts: dict[str, Profiled] = {}
@@ -142,6 +147,7 @@ class DeepProfiling(_LightningProfiler):
         self._finish(complete=False)  # a run before this one that ended without a word
         self._know_compiled_lines()
         self._windows = {}
+        self._timer, self._is_accounted = RunTimer(), False
         self._sanity, self._is_in_epoch, self._planned = SanityCheck(), False, None
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
         run = self._run = run_of(trainer, log_dir)
@@ -167,11 +173,14 @@ class DeepProfiling(_LightningProfiler):
     def start(self, action_name: str) -> None:
         """Lightning begins an action."""
         action = self._actions.get(action_name) or self._understand(action_name)
+        if action.begins is not None:
+            self._timer.begin(action.begins)
         if action.mark is not Mark.NONE:
             began = time.perf_counter_ns()
             if action.mark is Mark.EPOCH_END:
                 self._is_in_epoch = True
             self._before(action)
+            self._timer.give_to_recording(time.perf_counter_ns() - began)
             if not self._sanity.is_over:
                 self._note(action, began)
         if self._current is not None and action.annotation is not None:
@@ -183,6 +192,9 @@ class DeepProfiling(_LightningProfiler):
         action = self._actions.get(action_name) or self._understand(action_name)
         if action.mark is Mark.EPOCH_END:
             self._is_in_epoch = False
+            self._timer.end_epoch()
+        if action.ends is not None:
+            self._timer.end(action.ends)
         current = self._current
         if current is None:
             return
@@ -191,7 +203,9 @@ class DeepProfiling(_LightningProfiler):
         if action.mark is Mark.BATCH_END:
             current.end_batch()
         elif action.mark is Mark.EPOCH_END:
+            began = time.perf_counter_ns()
             current.end_epoch()
+            self._timer.give_to_recording(time.perf_counter_ns() - began)
 
     def profile(self, action_name: str) -> Profiled:
         """The action as a context; an exception that leaves one of Lightning's own ends the window and saves it."""
@@ -230,7 +244,8 @@ class DeepProfiling(_LightningProfiler):
     def __getstate__(self) -> dict[str, Any]:
         """Without what belongs to a run in this process: a copy, or one in a spawned process, starts afresh."""
         live = dict.fromkeys(("_run", "_current", "_control", "_lightning_module", "_write_stream", "_output_file"))
-        return self.__dict__ | live | {"_windows": {}, "_contexts": {}, "_armed": Armed()}
+        fresh = {"_windows": {}, "_contexts": {}, "_armed": Armed(), "_timer": RunTimer(), "_is_accounted": True}
+        return self.__dict__ | live | fresh
 
     def _understand(self, action_name: str) -> Action:
         action = self._actions[action_name] = classify(action_name)
@@ -240,7 +255,8 @@ class DeepProfiling(_LightningProfiler):
 
     def _context(self, action_name: str) -> Profiled:
         action = self._actions.get(action_name) or self._understand(action_name)
-        is_plain = action.mark is Mark.NONE and action.annotation is not None
+        is_timed = action.begins is not None or action.ends is not None
+        is_plain = action.mark is Mark.NONE and action.annotation is not None and not is_timed
         is_ours = type(self).start is DeepProfiling.start and type(self).stop is DeepProfiling.stop
         kind = Annotated if is_plain and is_ours else Profiled
         context = self._contexts[action_name] = kind(self, action_name, action.annotation or "")
@@ -287,14 +303,26 @@ class DeepProfiling(_LightningProfiler):
 
     @guarded
     def _finish(self, *, complete: bool) -> None:
+        account = self._account()
         if self._current is not None:
             self._current.suspend(complete=complete)
             self._current = None
         for windows in self._windows.values():
             windows.wait()
+        if account is not None:
+            write_account(account, self.traces)
+
+    def _account(self) -> RunAccount | None:
+        """Of the run that ends now; None where it has been written, or for a run that trained nothing."""
+        is_accounted, self._is_accounted = self._is_accounted, True
+        if is_accounted or not self._timer.steps:
+            return None
+        return self._timer.account(has_logging=self._armed.logging is not None)
 
     @guarded
     def _end_run(self) -> None:
+        if not self._is_accounted:
+            self._finish(complete=False)
         self._armed.disarm()
         if self._control is not None:
             self._control.dormant.make = self._control.make_recorder  # and not this profiler, with its Trainer

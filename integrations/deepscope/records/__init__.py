@@ -31,6 +31,7 @@ from deepscope.records.tables import (
 )
 from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
 from deepscope.records.view import DETAILS, PHASES, WHOLE, Detail, PartOf, View
+from deepscope.records.whole_run import RunEpoch, RunPart, WholeRun
 from deepscope.records.why import Peaks, Rate, Verdict, Why
 
 __all__ = [
@@ -87,6 +88,8 @@ __all__ = [
     "Rate",
     "Remedy",
     "Resolved",
+    "RunEpoch",
+    "RunPart",
     "Severity",
     "SourceFile",
     "Step",
@@ -98,6 +101,7 @@ __all__ = [
     "TraceInfo",
     "Verdict",
     "View",
+    "WholeRun",
     "Why",
     "bytes_per_s",
     "cost_ns",

@@ -46,9 +46,10 @@ from deepscope.records.tables import (
 )
 from deepscope.records.trace_info import SourceFile, TraceInfo
 from deepscope.records.view import Detail, PartOf
+from deepscope.records.whole_run import WholeRun
 from deepscope.records.why import Peaks
 
-PROFILE_FORMAT = 25
+PROFILE_FORMAT = 26
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -199,6 +200,9 @@ class Profile(msgspec.Struct, kw_only=True):
     """The whole, where only a phase or a module of it was asked for; steps, phases and memory then are the whole's."""
     peaks: First[Peaks | None] = None
     """Of the device, by which verdicts are found; None where they are not known. Set when a profile is loaded."""
+
+    whole_run: Annotated[WholeRun | None, merged_by(record)] = None
+    """As found beside the traces when they were loaded, never cached; None where a rank has no account of it."""
 
     def to_pandas(self, table: str = "lines") -> Any:
         """One of its tables (docs/columns.md) as a `pandas.DataFrame`.

@@ -30,6 +30,7 @@ from deepscope.report.places_of_work import (
 from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, text_columns
 from deepscope.report.tables import table
+from deepscope.report.whole_run import RUN_COLUMNS
 
 SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
 """The work without a line gets a row when it has one of these."""
@@ -69,6 +70,7 @@ def columns(
         "kernel": lambda: kernel_columns(profile),
         "module": lambda: [module_names(rows), *module_columns(profile)],
         "overview": lambda: overview_columns(rows),
+        "run": lambda: RUN_COLUMNS,
         "step": lambda: _steps(profile),
         "phase": lambda: _phases(profile),
         "thread": lambda: thread_columns(profile),
@@ -85,7 +87,7 @@ def columns(
     return (in_order if by in _NAMES_FIRST else text_columns)([*defined[by]()], rows, styles)
 
 
-_NAMES_FIRST = ("overview", "collective", "counter")
+_NAMES_FIRST = ("overview", "run", "collective", "counter")
 _SUMS = {"memory": HeldMemory.__struct_fields__, "critical": ("critical_ns", *KINDS)}
 """What a last row sums up of the rows that the limit left out."""
 

@@ -24,6 +24,7 @@ _TIMES = {
     "step": "duration_ns",
     "phase": "wall_ns",
     "overview": "time_ns",
+    "run": "time_ns",
     "thread": "span_ns",
     "stream": "busy_ns",
     "collective": "time_ns",
@@ -42,7 +43,7 @@ _PARTS = {
 }
 """Device time of which each piece stands in one row."""
 _UNNAMED = ("step", "stream")
-_OF_WHOLE = ("step", "phase", "memory", "overview", "thread", "stream", "collective", "critical", "counter")
+_OF_WHOLE = ("step", "phase", "memory", "overview", "run", "thread", "stream", "collective", "critical", "counter")
 """Tables that say how the whole is divided."""
 
 

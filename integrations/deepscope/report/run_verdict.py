@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
@@ -16,7 +17,17 @@ from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
 
 RunCause = Literal[
-    "out of memory", "data", "communication", "device idle", "device busy", "operators", "Python", "unknown"
+    "out of memory",
+    "data",
+    "communication",
+    "device idle",
+    "device busy",
+    "operators",
+    "Python",
+    "evaluation",
+    "checkpoint",
+    "logging",
+    "unknown",
 ]
 
 _BUSY = 0.8
@@ -52,7 +63,46 @@ class _Candidate(NamedTuple):
 
 
 def run_verdict(profile: Profile) -> RunVerdict:
-    """The verdict on a run."""
+    """The verdict on a run: on its steps and, where much of it goes elsewhere, on that, the larger one first."""
+    steps = _of_steps(profile)
+    beside = _beside_steps(profile)
+    if beside is None or profile.memory.failure is not None or profile.part_of is not None:
+        return steps
+    of_run, words = beside
+    if steps.share is not None and steps.share * _steps_share(profile) >= of_run.share:
+        return replace(steps, sentence=f"{steps.sentence} {words}")
+    return RunVerdict(of_run.cause, of_run.share, f"{words} {steps.sentence}")
+
+
+_BESIDE: dict[RunCause, str] = {
+    "evaluation": "Validation takes",
+    "checkpoint": "Saving checkpoints takes",
+    "logging": "Logging takes",
+}
+
+
+def _beside_steps(profile: Profile) -> tuple[_Candidate, str] | None:
+    """What takes most of the whole run beside its steps, and in words; None where that is little or not known."""
+    run = profile.whole_run
+    if run is None or not run.program_ns:
+        return None
+    first = max(
+        (_Candidate(cause, run.time_ns(cause) / run.program_ns) for cause in _BESIDE), key=lambda one: one.share
+    )
+    if first.share < _RIVAL:
+        return None
+    times = next(part.times for part in run.parts if part.name == first.cause)
+    often = f": {times:,} times, {time_text(run.time_ns(first.cause) / run.ranks / times)} each" if times > 1 else ""
+    return first, f"{_BESIDE[first.cause]} {share_text(first.share, 1)} of the run{often}."
+
+
+def _steps_share(profile: Profile) -> float:
+    """How much of the whole run its steps are."""
+    run = profile.whole_run
+    return 1.0 if run is None else run.time_ns("steps", "data") / run.program_ns
+
+
+def _of_steps(profile: Profile) -> RunVerdict:
     if profile.memory.failure is not None:
         return _of_failure(profile.memory.failure, profile)
     if profile.part_of is not None:

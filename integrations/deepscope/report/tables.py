@@ -34,6 +34,7 @@ from deepscope.records import (
 from deepscope.report.critical import critical_by_line
 from deepscope.report.memory import memory_by_line
 from deepscope.report.module_tree import largest_modules, tree_order
+from deepscope.report.whole_run import RunRow, run_rows
 
 _SHORT = {
     "cost": "cost_ns",
@@ -189,6 +190,7 @@ def _make() -> dict[str, Table]:
         ("kernel", "kernels", "device_ns", Kernel, name),
         ("module", "modules", "self_device_ns", Module, path),
         ("overview", "overview", "place", OverviewRow, name),
+        ("run", "run", "place", RunRow, name),
         ("step", "steps", "number", Step, {}),
         ("phase", "phases", "wall_ns", Phase, name),
         ("thread", "threads", "place", HostThread, name),
@@ -201,6 +203,7 @@ def _make() -> dict[str, Table]:
     made: dict[str, Callable[[Profile], Sequence[Any]]] = {
         "memory": memory_by_line,
         "critical": critical_by_line,
+        "run": run_rows,
     }
     return {
         by: Table(

@@ -78,6 +78,7 @@ def text_report(
 
 _NOTHING = {
     "overview": "no steps and no work of a device in this trace",
+    "run": "no account of the whole run beside this trace",
     "thread": "no threads of the CPU in this trace",
     "stream": "no device in this trace, so no streams",
     "counter": 'no counters in this trace; counters="window" samples them',

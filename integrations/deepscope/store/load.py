@@ -17,6 +17,7 @@ from deepscope.store.files import TraceFile, single_file
 from deepscope.store.read import cached_profile, read_profile
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
+from deepscope.store.run_account import whole_run
 from deepscope.store.runs import Selection
 
 FAILURES_TOLD = 8
@@ -142,14 +143,15 @@ def kept_profile(
 
 
 def _judged(profiles: Sequence[Profile], selection: Selection, peaks: str) -> Profile:
-    """The profiles of a selection merged, with what is found of ranks side by side, and with a verdict for each line by
-    the device's peaks."""
+    """The profiles of a selection merged, with what is found of ranks side by side and of the whole run, and with a
+    verdict for each line by the device's peaks."""
     profile = merge_profiles(profiles)
     if len(profiles) > 1:
         from deepscope.ranks.merged import add_what_ranks_tell  # for several ranks alone
 
         add_what_ranks_tell(profile, profiles)
     profile.trace.also_recorded = list(selection.also_recorded)
+    profile.whole_run = whole_run(selection.files)
     judge(profile, peaks_of(profile.trace.device, peaks))
     return profile
 

@@ -76,6 +76,7 @@ TABLE_ROWS: dict[str, Any] = {
         "section": str, "device": str, "name": str, "time_ns": int, "whole_ns": int, "steps": int, "dashboard_ns": int,
         "dashboard_whole_ns": int, "dashboard_steps": int,
     },
+    "run": {"section": str, "name": str, "time_ns": int, "whole_ns": int, "times": int},
     "threads": {
         "role": str, "number": int, "process": str, "thread": str, "name": str, "threads": int, "span_ns": int,
         "operator_ns": int, "runtime_ns": int, "python_ns": int, "annotation_ns": int, "rest_ns": int,

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from built_profiles import MODEL, MS, TRAIN, line, training
-from deepscope.records import CriticalLine, CriticalPath, OverviewRow, Profile, Why, key_figures
+from deepscope.records import CriticalLine, CriticalPath, OverviewRow, Profile, RunPart, WholeRun, Why, key_figures
 from deepscope.report.run_verdict import run_verdict
 from recorded_traces import each_trace, profile_of
 
@@ -169,3 +169,35 @@ def test_each_trace_has_a_verdict_that_its_times_bear(path: Path) -> None:
         assert said.share == (run.busy_share if said.cause == "device busy" else run.idle_share)
     if said.cause == "data":
         assert run.idle_share is None or said.share <= run.idle_share + 0.02
+
+
+def whole(**times_ms: int) -> WholeRun:
+    """A run whose parts took these milliseconds, each of them twice."""
+    parts = [RunPart(name=name, time_ns=time * MS, times=2) for name, time in times_ms.items()]
+    return WholeRun(duration_ns=sum(times_ms.values()) * MS, parts=parts)
+
+
+def test_what_takes_more_of_the_run_than_the_steps_cause_is_named_before_it() -> None:
+    profile = run({"kernel": 100, "data loader": 80, "CPU": 20}, lines=[WORKING, LOADING])
+    steps = run_verdict(profile)
+    profile.whole_run = whole(steps=200, data=100, evaluation=650, start=50, recording=7000)
+    said = run_verdict(profile)
+    assert (said.cause, said.share, said.file, said.line) == ("evaluation", 0.65, "", 0)
+    assert said.sentence == f"Validation takes 65.0% of the run: 2 times, 325ms each. {steps.sentence}"
+
+
+def test_what_takes_less_of_the_run_than_the_steps_cause_is_named_behind_it() -> None:
+    profile = run({"kernel": 20, "data loader": 160, "CPU": 20}, lines=[WORKING, LOADING])
+    steps = run_verdict(profile)
+    profile.whole_run = whole(steps=250, data=500, checkpoint=250)
+    said = run_verdict(profile)
+    assert (said.cause, said.share, said.line) == ("data", steps.share, steps.line)
+    assert said.sentence == f"{steps.sentence} Saving checkpoints takes 25.0% of the run: 2 times, 125ms each."
+
+
+@pytest.mark.parametrize("run_of", [None, whole(steps=850, logging=150)])
+def test_a_run_without_an_account_or_with_little_beside_its_steps_is_told_by_its_steps(run_of: WholeRun | None) -> None:
+    profile = run({"kernel": 100, "data loader": 80, "CPU": 20}, lines=[WORKING, LOADING])
+    steps = run_verdict(profile)
+    profile.whole_run = run_of
+    assert run_verdict(profile) == steps

@@ -13,6 +13,13 @@ import built_profiles
 from deepscope.errors import OptionError
 from deepscope.records import View
 from deepscope.store import Profile, load_profile
+from deepscope.trace.format.run_account import (
+    EpochAccount,
+    PartAccount,
+    RunAccount,
+    account_path,
+    encoded_account,
+)
 from trace_builder import TraceBuilder
 
 NAME = "ada_{rank}.{stage}.rank{rank}.176731944500000000{rank}.pt.trace.json"
@@ -156,3 +163,34 @@ def test_no_garbage_is_collected_while_a_trace_is_analysed(tmp_path: Path, monke
     load_profile(TraceBuilder().op("aten::add", 1_000, 100).write(tmp_path / "1.pt.trace.json"), cache=False)
     assert collects == [False]
     assert gc.isenabled()
+
+
+def account(steps_ns: int) -> bytes:
+    """That of a run of one step and its start."""
+    parts = [PartAccount("steps", steps_ns, 1), PartAccount("start", 5, 0)]
+    return encoded_account(RunAccount(steps_ns + 5, parts, steps_ns, [EpochAccount(0, 1, 1, steps_ns, 0)]))
+
+
+def test_the_account_of_the_run_counts_though_it_comes_after_the_profile_was_kept(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    path = write(tmp_path, 0)
+    assert load_profile(path).whole_run is None
+    account_path(path).write_bytes(account(7))
+    run = load_profile(path).whole_run
+    assert run is not None
+    assert (run.duration_ns, run.time_ns("steps"), run.first_step_ns) == (12, 7, 7)
+    account_path(path).write_bytes(account(7)[:-9])
+    assert load_profile(path).whole_run is None
+    assert len(reads) == 1
+
+
+def test_the_accounts_of_ranks_are_summed_if_each_has_one(tmp_path: Path, reads: list[str]) -> None:
+    paths = [write(tmp_path, rank) for rank in (0, 1)]
+    account_path(paths[0]).write_bytes(account(7))
+    assert load_profile(tmp_path).whole_run is None
+    account_path(paths[1]).write_bytes(account(11))
+    run = load_profile(tmp_path).whole_run
+    assert run is not None
+    assert (run.duration_ns, run.time_ns("steps"), run.ranks, run.first_step_ns) == (28, 18, 2, 11)
+    assert [(part.name, part.times) for part in run.parts] == [("steps", 1), ("start", 0)]

@@ -19,6 +19,7 @@ from pathlib import Path
 from deepscope.capture import naming
 from deepscope.capture.other_processes import is_alive
 from deepscope.trace.format.header import Header, glance
+from deepscope.trace.format.run_account import account_path
 
 LARGE_BYTES = 5_000_000_000
 """If a folder has more in traces, one warning says so."""
@@ -70,6 +71,7 @@ def remove_oldest(folder: Path, *, keep_last: int | None, max_total_bytes: int |
             with suppress(OSError):
                 trace.path.unlink()
                 removed.append(trace.path)
+                account_path(trace.path).unlink(missing_ok=True)
     return removed
 
 

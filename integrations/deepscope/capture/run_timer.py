@@ -1,0 +1,151 @@
+"""What the time of a whole run goes to, recorded or not: at any moment one part of the run has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter_ns
+
+from deepscope.trace.format.run_account import (
+    PARTS,
+    EpochAccount,
+    PartAccount,
+    RunAccount,
+    RunPartName,
+    account_path,
+    encoded_account,
+)
+
+MOST_EPOCHS = 256
+"""Rows of epochs; beyond, neighbours become one row."""
+_INTERRUPTING = frozenset({"checkpoint", "logging"})
+"""Parts behind which the part before them goes on."""
+_SAVED_BY_EVALUATION = ("evaluation", "checkpoint")
+
+
+class RunTimer:
+    """Begins with the run. A step lasts from the wait for its batch to `end("steps")`, without what interrupts it."""
+
+    def __init__(self) -> None:
+        self._began_ns = self._since_ns = perf_counter_ns()
+        self._recording_ns = 0
+        """Of the time since then."""
+        self._part: RunPartName = "start"
+        self._times_ns = dict.fromkeys(PARTS, 0)
+        self._counts = dict.fromkeys(PARTS, 0)
+        self._interrupted: list[RunPartName] = []
+        self._first_step_ns = 0
+        self._epochs: list[EpochAccount] = []
+        self._of_earlier_epochs = (0, 0, 0)
+        """Steps, their time, their wait for data."""
+
+    @property
+    def steps(self) -> int:
+        """How many are done."""
+        return self._counts["steps"]
+
+    def begin(self, part: RunPartName) -> None:
+        """A part begins, at once or, if it interrupts another one, for as long as it lasts."""
+        if part in _INTERRUPTING:
+            self._interrupt(part)
+        elif part == "evaluation":
+            self._evaluate()
+        elif part != self._part:
+            self._interrupted.clear()  # an exception may have left some
+            self._switch(part)
+
+    def end(self, part: RunPartName) -> None:
+        """A part ends: behind the wait for data comes the step."""
+        if part in _INTERRUPTING:
+            if self._interrupted:
+                self._switch(self._interrupted.pop())
+        elif part == "data":
+            self._switch("steps")
+        elif part == "steps":
+            self._end_step()
+        elif part == self._part:
+            self._switch("rest")
+
+    def give_to_recording(self, time_ns: int) -> None:
+        """So much of the part that goes on was the recorder's work."""
+        self._recording_ns += time_ns
+
+    def end_epoch(self) -> None:
+        """The epoch has no more steps."""
+        self._interrupted.clear()
+        self._switch("rest")
+        self._keep_epoch()
+
+    def account(self, *, has_logging: bool = True) -> RunAccount:
+        """Of the run up to now; without `has_logging` nobody told of logging, and the other parts have its time."""
+        self._switch("rest")
+        self._keep_epoch()
+        counts = self._counts | {"data": self.steps}
+        parts = [PartAccount(name, self._times_ns[name], counts[name]) for name in PARTS]
+        known = [part for part in parts if has_logging or part.name != "logging"]
+        return RunAccount(self._since_ns - self._began_ns, known, self._first_step_ns, list(self._epochs))
+
+    def _switch(self, part: RunPartName) -> None:
+        now_ns = perf_counter_ns()
+        self._times_ns[self._part] += now_ns - self._since_ns - self._recording_ns
+        self._times_ns["recording"] += self._recording_ns
+        self._part, self._since_ns, self._recording_ns = part, now_ns, 0
+
+    def _interrupt(self, part: RunPartName) -> None:
+        """What an evaluation logs is the evaluation's, and all before the first step is the start's."""
+        before = self._part
+        is_apart = before in {"steps", "data", "rest"} or (before, part) == _SAVED_BY_EVALUATION
+        self._interrupted.append(before)
+        if is_apart:
+            self._counts[part] += 1
+        self._switch(part if is_apart else before)
+
+    def _evaluate(self) -> None:
+        """It began as the step before it ended: its loaders are made before anybody tells of it."""
+        if self._part in {"start", "evaluation"}:
+            return
+        self._counts["evaluation"] += 1
+        if self._part == "rest":
+            self._part = "evaluation"
+        else:
+            self._switch("evaluation")
+
+    def _end_step(self) -> None:
+        if self._part not in {"steps", "data"}:
+            return
+        self._switch("rest")
+        self._counts["steps"] += 1
+        if self._counts["steps"] == 1:
+            self._first_step_ns = self._times_ns["steps"] + self._times_ns["data"]
+
+    def _keep_epoch(self) -> None:
+        steps, steps_ns, data_ns = self._of_earlier_epochs
+        now = (self.steps, self._times_ns["steps"], self._times_ns["data"])
+        if now[0] == steps:
+            return
+        last = self._epochs[-1] if self._epochs else None
+        number = 0 if last is None else last.number + last.epochs
+        self._epochs.append(EpochAccount(number, 1, now[0] - steps, now[1] - steps_ns, now[2] - data_ns))
+        self._of_earlier_epochs = now
+        if len(self._epochs) > MOST_EPOCHS:
+            self._epochs = list(_by_pairs(self._epochs))
+
+
+def _by_pairs(epochs: list[EpochAccount]) -> Iterable[EpochAccount]:
+    for place in range(0, len(epochs), 2):
+        pair = epochs[place : place + 2]
+        sums = (sum(getattr(one, name) for one in pair) for name in ("epochs", "steps", "steps_ns", "data_ns"))
+        yield EpochAccount(pair[0].number, *sums)
+
+
+def write_account(account: RunAccount, traces: Iterable[Path]) -> None:
+    """Lay the account beside those of the run's traces that are there; on a full disk there is none."""
+    content = encoded_account(account)
+    for trace in traces:
+        path = account_path(trace)
+        partial = path.with_name(f".{path.name}.deepscope-part")
+        with suppress(OSError):
+            if trace.exists():
+                partial.write_bytes(content)
+                partial.replace(path)

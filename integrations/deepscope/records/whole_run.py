@@ -1,0 +1,51 @@
+"""What the time of a whole run went to, recorded or not."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import Annotated
+
+import msgspec
+
+from deepscope.records.merging import First, Largest, Sum, merged_by, table
+
+
+class RunPart(msgspec.Struct, kw_only=True):
+    """One part of the run: `steps`, `data`, `evaluation`, `checkpoint`, `logging`, `recording`, `start` or `rest`."""
+
+    name: First[str]
+    time_ns: Sum
+    times: Largest
+    """How often it came; 0 for what is not counted."""
+
+
+class RunEpoch(msgspec.Struct, kw_only=True):
+    """The steps of an epoch, or of several in a row."""
+
+    number: First[int]
+    """Of the first one, from 0 on in this run."""
+    epochs: First[int]
+    steps: Largest
+    steps_ns: Sum
+    """Without the wait for data."""
+    data_ns: Sum
+
+
+class WholeRun(msgspec.Struct, kw_only=True):
+    """The parts sum to the run's length; a part that was not measured is missing."""
+
+    duration_ns: Sum
+    parts: Annotated[list[RunPart], merged_by(table("name"))]
+    epochs: Annotated[list[RunEpoch], merged_by(table("number", order=attrgetter("number")))] = []
+    first_step_ns: Largest = 0
+    """With its wait for data."""
+    ranks: Sum = 1
+
+    def time_ns(self, *names: str) -> int:
+        """The time of these parts."""
+        return sum(part.time_ns for part in self.parts if part.name in names)
+
+    @property
+    def program_ns(self) -> int:
+        """The run's length without what recording took: what shares of the run are of."""
+        return self.duration_ns - self.time_ns("recording")

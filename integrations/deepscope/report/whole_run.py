@@ -1,0 +1,82 @@
+"""The table of the whole run: its parts, then the steps of each epoch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from deepscope.records import Profile, WholeRun
+from deepscope.report.table_column import ColumnOf, field
+
+
+class RunRow(msgspec.Struct):
+    """A part of the run, or an epoch's steps with their wait for data; times are means of the ranks."""
+
+    section: Literal["run", "first step", "epoch"]
+    name: str
+    time_ns: int
+    whole_ns: int
+    """What it is a part of: the run without what recording took; 0 for none."""
+    times: int
+    """How often it came; of an epoch its steps."""
+
+
+NAMES = {
+    "steps": "training steps",
+    "data": "waiting for data",
+    "evaluation": "validation",
+    "checkpoint": "checkpoints",
+    "logging": "logging",
+    "recording": "recording (DeepScope)",
+    "start": "before the first step",
+    "rest": "everything else",
+}
+
+
+def run_rows(profile: Profile) -> list[RunRow]:
+    """The rows of the run that a profile's trace is of; none where nothing is known of it."""
+    run = profile.whole_run
+    return [] if run is None else [*_parts(run), *_first_step(run), *_epochs(run)]
+
+
+def _parts(run: WholeRun) -> list[RunRow]:
+    whole_ns = run.program_ns // run.ranks
+    return [
+        RunRow(
+            "run",
+            NAMES.get(part.name, part.name),
+            part.time_ns // run.ranks,
+            0 if part.name == "recording" else whole_ns,
+            part.times,
+        )
+        for part in run.parts
+    ]
+
+
+def _first_step(run: WholeRun) -> list[RunRow]:
+    return [RunRow("first step", "", run.first_step_ns, 0, 1)] if run.first_step_ns else []
+
+
+def _epochs(run: WholeRun) -> list[RunRow]:
+    whole_ns = run.program_ns // run.ranks
+    return [
+        RunRow(
+            "epoch",
+            str(one.number) if one.epochs == 1 else f"{one.number}-{one.number + one.epochs - 1}",
+            (one.steps_ns + one.data_ns) // run.ranks,
+            whole_ns,
+            one.steps,
+        )
+        for one in run.epochs
+    ]
+
+
+RUN_COLUMNS = (
+    ColumnOf("section", "of", "text", lambda row: row.section, least=5, is_once=True),
+    ColumnOf("name", "what", "text", lambda row: row.name, least=9),
+    ColumnOf("part", "share", "share", lambda row: row.time_ns / row.whole_ns if row.whole_ns else None),
+    field("time_ns", "time", "time"),
+    field("times", "times", "count", "How often; of an epoch its steps."),
+    ColumnOf("mean", "each", "time", lambda row: row.time_ns / row.times if row.times else None, rank=1),
+)

@@ -1,0 +1,68 @@
+"""The file beside a trace that accounts for its whole run, recorded or not: what is in it, and its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+RunPartName = Literal["steps", "data", "evaluation", "checkpoint", "logging", "recording", "start", "rest"]
+PARTS: tuple[RunPartName, ...] = get_args(RunPartName)
+
+ENDING = ".deepscope-run"
+"""Stands behind the trace's own name."""
+
+
+class PartAccount(msgspec.Struct, frozen=True):
+    """One part of the run's time."""
+
+    name: RunPartName
+    time_ns: int
+    times: int
+    """How often it came; 0 for what is not counted."""
+
+
+class EpochAccount(msgspec.Struct, frozen=True):
+    """The steps of an epoch, or of several in a row."""
+
+    number: int
+    """Of the first one, from 0 on in this run."""
+    epochs: int
+    steps: int
+    steps_ns: int
+    """Without the wait for data."""
+    data_ns: int
+
+
+class RunAccount(msgspec.Struct, frozen=True):
+    """What a run's time went to; the parts sum to its length."""
+
+    duration_ns: int
+    parts: list[PartAccount]
+    """A part that was not measured is missing."""
+    first_step_ns: int
+    """With its wait for data."""
+    epochs: list[EpochAccount]
+    format: int = 1
+
+
+def account_path(trace: Path) -> Path:
+    """The file beside a trace."""
+    return trace.with_name(f"{trace.name}{ENDING}")
+
+
+def encoded_account(account: RunAccount) -> bytes:
+    """The file's content, JSON."""
+    return msgspec.json.encode(account) + b"\n"
+
+
+def decoded_account(content: bytes) -> RunAccount | None:
+    """The account in a file; None where it is damaged, of a later format, or does not add up."""
+    try:
+        account = msgspec.json.decode(content, type=RunAccount)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    adds_up = sum(part.time_ns for part in account.parts) == account.duration_ns
+    is_sound = account.format == 1 and account.duration_ns > 0 and all(part.time_ns >= 0 for part in account.parts)
+    return account if adds_up and is_sound else None
