@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter_ns
@@ -36,14 +37,15 @@ class RunTimer:
         self._counts = dict.fromkeys(PARTS, 0)
         self._interrupted: list[RunPartName] = []
         self._first_step_ns = 0
+        self._process = os.getpid()
         self._epochs: list[EpochAccount] = []
         self._of_earlier_epochs = (0, 0, 0)
         """Steps, their time, their wait for data."""
 
     @property
-    def steps(self) -> int:
-        """How many are done."""
-        return self._counts["steps"]
+    def has_account(self) -> bool:
+        """Whether steps were done, in this process and not in one that it was forked from."""
+        return self._counts["steps"] > 0 and os.getpid() == self._process
 
     def begin(self, part: RunPartName) -> None:
         """A part begins, at once or, if it interrupts another one, for as long as it lasts."""
@@ -77,13 +79,13 @@ class RunTimer:
         self._switch("rest")
         self._keep_epoch()
 
-    def account(self, *, has_logging: bool = True) -> RunAccount:
-        """Of the run up to now; without `has_logging` nobody told of logging, and the other parts have its time."""
+    def account(self, *, unknown: Collection[RunPartName] = ()) -> RunAccount:
+        """Of the run up to now; `unknown`: parts that nobody told of, so that other parts have their time."""
         self._switch("rest")
         self._keep_epoch()
-        counts = self._counts | {"data": self.steps}
+        counts = self._counts | {"data": self._counts["steps"]}
         parts = [PartAccount(name, self._times_ns[name], counts[name]) for name in PARTS]
-        known = [part for part in parts if has_logging or part.name != "logging"]
+        known = [part for part in parts if part.name not in unknown]
         return RunAccount(self._since_ns - self._began_ns, known, self._first_step_ns, list(self._epochs))
 
     def _switch(self, part: RunPartName) -> None:
@@ -121,7 +123,7 @@ class RunTimer:
 
     def _keep_epoch(self) -> None:
         steps, steps_ns, data_ns = self._of_earlier_epochs
-        now = (self.steps, self._times_ns["steps"], self._times_ns["data"])
+        now = (self._counts["steps"], self._times_ns["steps"], self._times_ns["data"])
         if now[0] == steps:
             return
         last = self._epochs[-1] if self._epochs else None

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from time import perf_counter_ns
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,11 +18,13 @@ from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
 from deepscope.capture.recorder import Recorder
+from deepscope.capture.run_timer import RunTimer, write_account
 from deepscope.capture.saving.header import Session
 from deepscope.capture.schedule import Action, Plan, Schedule
 from deepscope.capture.trace_folder import DEFAULT_FOLDER
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
+from deepscope.trace.format.run_account import RunPartName
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,6 +75,8 @@ class Recording:
         self._name = filename
         self._workers = workers
         self._recorder = self._new_recorder()
+        self._timer = RunTimer()
+        """Of the run since `start`; `iterate` tells it of steps."""
         self._is_open = False
         self._site: CallSite | None = None
         """Where it was started."""
@@ -102,6 +107,7 @@ class Recording:
         self._recorder.start()
         if not self._is_open:
             self._site = CallSite()
+            self._timer = RunTimer()
         self._is_open = True
         return self
 
@@ -129,9 +135,13 @@ class Recording:
         Where there are several ranks, others may wait for this one in a collective: then this waits for a tenth of the
         shortest time-out of any process group, and 5 seconds at most. `wait` waits for as long as it takes.
         """
+        is_known = self._is_open and self._timer.has_account
+        account = self._timer.account(unknown=_UNKNOWN) if is_known else None
         self._is_open = False
         self._recorder.stop(complete=complete)
         self._recorder.wait(self._recorder.patience_s)
+        if account is not None:
+            write_account(account, self.traces)
 
     def wait(self) -> None:
         """Return once the traces of all windows that have ended are written."""
@@ -145,9 +155,10 @@ class Recording:
         opens = not self._is_open
         if opens:
             self.start()
-        complete = False
+        complete, timer = False, self._timer
         try:
             self._recorder.expect(_length(loader))
+            timer.begin("data")
             with self.annotate("deepscope.data"):
                 items = iter(loader)
             while True:
@@ -155,13 +166,19 @@ class Recording:
                     item = next(items, _END)
                 if item is _END:
                     break
+                timer.end("data")
                 yield item
+                timer.end("steps")
+                began_ns = perf_counter_ns()
                 self.step()
+                timer.give_to_recording(perf_counter_ns() - began_ns)
+                timer.begin("data")
             complete = True
         except GeneratorExit:
             complete = is_loop_left()
             raise
         finally:
+            timer.end_epoch()
             if opens:
                 self.stop(complete=complete)
 
@@ -295,6 +312,8 @@ def profile(folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeyw
 
 
 _END: Any = object()
+_UNKNOWN: tuple[RunPartName, ...] = ("evaluation", "checkpoint", "logging")
+"""Parts of a run that a loop does not tell of."""
 
 
 def _length(loader: Any) -> int | None:

@@ -27,7 +27,7 @@ from deepscope.lightning.on_demand import OnDemandStage, counts, open_control
 from deepscope.lightning.runs import Run, SanityCheck, options_of, progress_of, run_of
 from deepscope.lightning.stages import Stage, StageWindows
 from deepscope.lightning.summary import summarize
-from deepscope.trace.format.run_account import RunAccount
+from deepscope.trace.format.run_account import RunAccount, RunPartName
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -315,9 +315,10 @@ class DeepProfiling(_LightningProfiler):
     def _account(self) -> RunAccount | None:
         """Of the run that ends now; None where it has been written, or for a run that trained nothing."""
         is_accounted, self._is_accounted = self._is_accounted, True
-        if is_accounted or not self._timer.steps:
+        if is_accounted or not self._timer.has_account:
             return None
-        return self._timer.account(has_logging=self._armed.logging is not None)
+        unknown: tuple[RunPartName, ...] = () if self._armed.logging is not None else ("logging",)
+        return self._timer.account(unknown=unknown)
 
     @guarded
     def _end_run(self) -> None:

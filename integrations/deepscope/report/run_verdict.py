@@ -27,6 +27,7 @@ RunCause = Literal[
     "evaluation",
     "checkpoint",
     "logging",
+    "outside steps",
     "unknown",
 ]
 
@@ -74,11 +75,13 @@ def run_verdict(profile: Profile) -> RunVerdict:
     return RunVerdict(of_run.cause, of_run.share, f"{words} {steps.sentence}")
 
 
-_BESIDE: dict[RunCause, str] = {
-    "evaluation": "Validation takes",
-    "checkpoint": "Saving checkpoints takes",
-    "logging": "Logging takes",
+_BESIDE: dict[RunCause, tuple[str, str]] = {
+    "evaluation": ("evaluation", "Validation takes {} of the run"),
+    "checkpoint": ("checkpoint", "Saving checkpoints takes {} of the run"),
+    "logging": ("logging", "Logging takes {} of the run"),
+    "outside steps": ("rest", "{} of the run lies outside its steps"),
 }
+"""The part of the run that each one is, and its words."""
 
 
 def _beside_steps(profile: Profile) -> tuple[_Candidate, str] | None:
@@ -86,14 +89,14 @@ def _beside_steps(profile: Profile) -> tuple[_Candidate, str] | None:
     run = profile.whole_run
     if run is None or not run.program_ns:
         return None
-    first = max(
-        (_Candidate(cause, run.time_ns(cause) / run.program_ns) for cause in _BESIDE), key=lambda one: one.share
-    )
+    candidates = (_Candidate(cause, run.time_ns(part) / run.program_ns) for cause, (part, _) in _BESIDE.items())
+    first = max(candidates, key=lambda one: one.share)
     if first.share < _RIVAL:
         return None
-    times = next(part.times for part in run.parts if part.name == first.cause)
-    often = f": {times:,} times, {time_text(run.time_ns(first.cause) / run.ranks / times)} each" if times > 1 else ""
-    return first, f"{_BESIDE[first.cause]} {share_text(first.share, 1)} of the run{often}."
+    name, words = _BESIDE[first.cause]
+    times = next(part.times for part in run.parts if part.name == name)
+    often = f": {times:,} times, {time_text(run.time_ns(name) / run.ranks / times)} each" if times > 1 else ""
+    return first, f"{words.format(share_text(first.share, 1))}{often}."
 
 
 def _steps_share(profile: Profile) -> float:

@@ -137,7 +137,7 @@ def test_many_epochs_share_rows_and_lose_nothing(sleep: Sleep) -> None:
 def test_a_part_that_nobody_told_of_is_missing(sleep: Sleep) -> None:
     timer = RunTimer()
     make_step(timer, sleep, 1, 2)
-    assert "logging" not in {part.name for part in timer.account(has_logging=False).parts}
+    assert "logging" not in {part.name for part in timer.account(unknown=["logging"]).parts}
 
 
 def test_the_account_lies_beside_the_traces_that_are_there(sleep: Sleep, tmp_path: Path) -> None:
