@@ -15,6 +15,7 @@ class RunPart(msgspec.Struct, kw_only=True):
 
     name: First[str]
     time_ns: Sum
+    """Without what belongs to another part."""
     times: Largest
     """How often it came; 0 for what is not counted."""
 
@@ -25,21 +26,26 @@ class RunEpoch(msgspec.Struct, kw_only=True):
     number: First[int]
     """Of the first one, from 0 on in this run."""
     epochs: First[int]
+    """How many are in the row."""
     steps: Largest
+    """How many were done in it."""
     steps_ns: Sum
     """Without the wait for data."""
     data_ns: Sum
+    """The wait for data."""
 
 
 class WholeRun(msgspec.Struct, kw_only=True):
     """The parts sum to the run's length; a part that was not measured is missing."""
 
     duration_ns: Sum
+    """From its begin to its end."""
     parts: Annotated[list[RunPart], merged_by(table("name"))]
     epochs: Annotated[list[RunEpoch], merged_by(table("number", order=attrgetter("number")))] = []
     first_step_ns: Largest = 0
     """With its wait for data."""
     ranks: Sum = 1
+    """Whose runs it sums up."""
 
     def time_ns(self, *names: str) -> int:
         """The time of these parts."""

@@ -16,6 +16,7 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving import retention
 from deepscope.errors import OptionError
+from deepscope.trace.format.run_account import account_path
 from recorded import load, run_python, step_names, steps
 
 EACH_STEP: dict[str, Any] = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}
@@ -36,6 +37,15 @@ def test_keep_last_keeps_the_newest_windows_and_the_recorder_names_no_other(
     recorder = record(5, keep_last=2, **EACH_STEP)
     assert windows(tmp_path / "runs") == [3, 4]
     assert [step_names(path) for path in recorder.traces] == [steps(3), steps(4)]
+
+
+def test_the_account_of_a_run_goes_with_its_trace(record: Callable[..., Recorder], tmp_path: Path) -> None:
+    first, second = record(2, **EACH_STEP).traces
+    for path in (first, second):
+        account_path(path).touch()
+    (third,) = record(1, keep_last=2, **EACH_STEP).traces
+    assert not account_path(first).exists()
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {second.name, account_path(second).name, third.name}
 
 
 def test_a_total_size_is_kept_and_the_newest_window_in_any_case(
