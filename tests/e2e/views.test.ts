@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { busiestOf, copyProject, hottestOf, placeInRow, PROGRAM, record, report, scratch, TRACES, traces, type Report } from "./support/recorded";
@@ -245,8 +245,11 @@ describe("the views", () => {
     const dialog = bench.page.locator(".monaco-dialog-box").filter({ hasText: "Delete the trace" });
     await dialog.waitFor();
     expect(traces(project).length).toBe(2);
+    const accounts = (): number => readdirSync(join(project, TRACES)).filter((name) => name.endsWith(".deepscope-run")).length;
+    expect(accounts()).toBe(2);
     await dialog.getByRole("button", { name: "Delete" }).click();
     await expect.poll(() => traces(project).length).toBe(1);
+    await expect.poll(accounts).toBe(1);
     await expect.poll(() => bench.rows("Runs").filter({ hasText: "fit" }).count()).toBe(1);
   });
 });

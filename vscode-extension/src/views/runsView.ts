@@ -14,6 +14,8 @@ const BASELINE = " · baseline";
 const WARNING = new vscode.ThemeIcon("warning", new vscode.ThemeColor("list.warningForeground"));
 const AGE_REFRESH_MS = 60_000;
 const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;
+/** Of the file that accounts for the whole run, behind its trace's name. */
+const ACCOUNT_ENDING = ".deepscope-run";
 
 export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
@@ -93,7 +95,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     return item;
   }
 
-  /** Moves a trace to the bin, or deletes it where there is none; asks first. */
+  /** Discards a trace with the account of its run; asks first. */
   async delete(node: TraceRow): Promise<void> {
     const { path, name } = node.trace;
     if (!TRACE_NAME.test(path)) {
@@ -103,12 +105,8 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
     if (choice !== "Delete") {
       return;
     }
-    const uri = vscode.Uri.file(path);
-    try {
-      await vscode.workspace.fs.delete(uri, { useTrash: true });
-    } catch {
-      await vscode.workspace.fs.delete(uri, { useTrash: false });
-    }
+    await discard(path);
+    await discard(`${path}${ACCOUNT_ENDING}`).catch(() => undefined); // few traces have one
     await this.refresh();
   }
 
@@ -132,5 +130,15 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
 
   private isBaseline({ trace }: TraceRow): boolean {
     return this.session.status?.baseline?.paths.includes(trace.path) ?? false;
+  }
+}
+
+/** Moves a file to the bin, or deletes it where there is none. */
+async function discard(path: string): Promise<void> {
+  const uri = vscode.Uri.file(path);
+  try {
+    await vscode.workspace.fs.delete(uri, { useTrash: true });
+  } catch {
+    await vscode.workspace.fs.delete(uri, { useTrash: false });
   }
 }
