@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import get_ident
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import getpid
 
 from torch.profiler import record_function
 
@@ -14,15 +15,17 @@ from deepscope.trace.format.span_names import annotation_name
 
 
 class Annotations:
-    """The spans that are open in one window, on the thread that opened it.
+    """The spans that are open in one window, on the thread that opened it; elsewhere, as in a forked child, none is.
 
     A span that is open when torch's profiler stops, and ends during a later recording, corrupts torch's heap. So
     `close_all` ends whatever is open before the window ends, and later ends of the same spans do nothing. A span is
     noted before it is opened and forgotten after it is closed, since Ctrl-C may arrive in between.
+
+    What Lightning's actions go through is inline: on Python 3.11 each call in a window costs one of the trace function.
     """
 
     def __init__(self) -> None:
-        self._thread = threading.get_ident()
+        self._place = get_ident(), getpid()
         self._numbers: dict[str, int] = {}
         self._open: list[tuple[str, Pair, list[Pair]]] = []
         self._light: dict[str, list[Pair]] = {}
@@ -33,26 +36,28 @@ class Annotations:
         return {annotation_name(number): name for name, number in self._numbers.items()}
 
     def push(self, name: str) -> None:
-        """Open a span that the devices' timelines get, too; on another thread than the window's this does nothing."""
-        if threading.get_ident() == self._thread:
-            self._enter(name, _heavy(annotation_name(self._number(name))), [])
+        """Open a span that the devices' timelines get, too."""
+        if (get_ident(), getpid()) == self._place:
+            self._enter(name, _heavy(annotation_name(self._number(name))))
 
     def push_step(self, name: str) -> None:
         """As `push`, for a name in ASCII that torch's recording is to have as it is."""
-        if threading.get_ident() == self._thread:
-            self._enter(name, _heavy(name), [])
+        if (get_ident(), getpid()) == self._place:
+            self._enter(name, _heavy(name))
 
     def push_light(self, name: str) -> None:
         """Open a span of the CPU's timeline, at a tenth of the cost: there may be dozens in a step."""
-        if threading.get_ident() == self._thread:
+        if (get_ident(), getpid()) == self._place:
             idle = self._light.get(name)
             if idle is None:
                 idle = self._light[name] = []
-            self._enter(name, idle.pop() if idle else make_pair(annotation_name(self._number(name))), idle)
+            pair = idle.pop() if idle else make_pair(annotation_name(self._number(name)))
+            self._open.append((name, pair, idle))
+            pair[0]()
 
     def pop(self, name: str) -> None:
         """End the span opened last under `name`; where there is none this does nothing."""
-        if threading.get_ident() != self._thread:
+        if (get_ident(), getpid()) != self._place:
             return
         for index in range(len(self._open) - 1, -1, -1):
             if self._open[index][0] == name:
@@ -76,8 +81,8 @@ class Annotations:
     def _number(self, name: str) -> int:
         return self._numbers.setdefault(name, len(self._numbers))
 
-    def _enter(self, name: str, pair: Pair, idle: list[Pair]) -> None:
-        self._open.append((name, pair, idle))
+    def _enter(self, name: str, pair: Pair) -> None:
+        self._open.append((name, pair, []))
         pair[0]()
 
     def _exit(self, index: int) -> None:

@@ -12,12 +12,11 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deepscope.capture.annotations import Annotations
 from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import bury
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import open_recorders, termination
-from deepscope.capture.process_hooks.failsafe import guarded
+from deepscope.capture.process_hooks.failsafe import end_with, guarded
 from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.capture.process_hooks.other_thread import call_between_lines
 from deepscope.capture.resources import Resources
@@ -502,27 +501,24 @@ class Recorder:
 
     def annotate(self, name: str) -> AbstractContextManager[None]:
         """A span named `name` in the trace while a window is open, otherwise nothing."""
-        spans = self._spans
+        spans = self._window.annotations if self._window is not None else None
         return spans.span(name) if spans is not None else nullcontext()
 
     def push(self, name: str) -> None:
         """Open a span of the CPU's timeline alone, to be ended by `pop` or with the window."""
-        if self._window is not None and (spans := self._spans) is not None:
-            self._try(spans.push_light, name)
+        if (window := self._window) is not None and (spans := window.annotations) is not None:
+            try:
+                spans.push_light(name)
+            except Exception as error:  # noqa: BLE001 - as `guarded`, and without a call of its own
+                end_with(error, self)
 
     def pop(self, name: str) -> None:
         """End the span opened last under `name`, if it is open."""
-        if self._window is not None and (spans := self._spans) is not None:
-            self._try(spans.pop, name)
-
-    @property
-    def _spans(self) -> Annotations | None:
-        window = self._window
-        return window.annotations if window is not None and self.recording else None
-
-    @guarded
-    def _try(self, act: Callable[[str], None], name: str) -> None:
-        act(name)
+        if (window := self._window) is not None and (spans := window.annotations) is not None:
+            try:
+                spans.pop(name)
+            except Exception as error:  # noqa: BLE001 - as above
+                end_with(error, self)
 
     @property
     def metadata(self) -> Mapping[str, Any]:

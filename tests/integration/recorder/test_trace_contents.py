@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 import torch
@@ -35,6 +38,28 @@ def test_spans_stand_in_the_trace_while_a_window_is_open_and_end_with_it(tmp_pat
         event["name"] for event in load(recorder.traces[0])["traceEvents"] if event.get("cat") == "user_annotation"
     }
     assert names == {"ProfilerStep#1", "deepscope.forward", "open"}
+
+
+def test_a_span_of_lightnings_takes_few_calls_of_python_each_of_which_the_trace_function_would_see(
+    tmp_path: Path,
+) -> None:
+    recorder = Recorder(Session(RecordingOptions(root=TESTS, lines=False)), folder=tmp_path)
+    recorder.start()
+    recorder.push("span")
+    recorder.pop("span")
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, _arg: Any) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    recorder.push("span")
+    recorder.pop("span")
+    sys.setprofile(None)
+    recorder.stop()
+    recorder.wait()
+    assert called == ["push", "push_light", "pop", "pop", "_exit"]
 
 
 def test_the_users_lines_are_in_the_trace_and_their_text(record: Callable[..., Recorder]) -> None:

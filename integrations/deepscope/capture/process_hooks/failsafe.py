@@ -26,17 +26,22 @@ def guarded(method: Callable[..., None]) -> Callable[..., None]:
     def call(self: _Fallible, *args: Any, **kwargs: Any) -> None:
         try:
             method(self, *args, **kwargs)
-        except Exception as error:
-            if comes_from_handler(error):
-                raise
-            with suppress(Exception):  # the first error is the one to tell
-                self._give_up()
-            if isinstance(error, DeepScopeError):
-                warn(f"recording stopped: {error}")
-            else:
-                warn("recording stopped", error)
+        except Exception as error:  # noqa: BLE001 - the training goes on
+            end_with(error, self)
 
     return call
+
+
+def end_with(error: Exception, owner: _Fallible) -> None:
+    """End the recording of `owner` with one warning of an exception that was caught; raise what a handler raised."""
+    if comes_from_handler(error):
+        raise error
+    with suppress(Exception):  # the first error is the one to tell
+        owner._give_up()
+    if isinstance(error, DeepScopeError):
+        warn(f"recording stopped: {error}")
+    else:
+        warn("recording stopped", error)
 
 
 def known_or(otherwise: Part, what: str, find: Callable[[], Part], notes: list[str]) -> Part:
