@@ -207,7 +207,9 @@ def _words(one: _Candidate, line: Line | None, profile: Profile) -> str:
     if line is None:
         return f"Runs on the CPU: operators and Python take {share}"
     kind = "Python" if one.cause == "Python" else "operators"
-    return f"Runs on the CPU: {share_text(Costs.of(profile).share(line), 1)} of the cost is at {place}, mostly {kind}"
+    share = share_text(Costs.of(profile).share(line), 1)
+    estimate = "; an estimate, for recording slowed this line" if line.slowed else ""
+    return f"Runs on the CPU: {share} of the cost is at {place}, mostly {kind}{estimate}"
 
 
 def _rival_words(one: _Candidate, profile: Profile, *, beside: RunCause) -> str:

@@ -139,6 +139,16 @@ def test_on_the_cpu_it_is_the_dearest_line_and_what_that_spends_its_time_on() ->
     assert said.sentence == "Runs on the CPU: 60.0% of the cost is at train.py:3, mostly Python."
 
 
+def test_a_line_that_recording_slowed_is_named_with_the_word_that_its_cost_is_an_estimate() -> None:
+    slowed = line(TRAIN, 3, "main", MS, python_ns=31 * MS, slowed=True)
+    others = [line(MODEL, number, "Net.forward", 24 * MS) for number in range(9, 16)]
+    said = run_verdict(run({"CPU": 200}, lines=[slowed, *others], metric="cpu_self"))
+    assert said.sentence == (
+        "Runs on the CPU: 14.9% of the cost is at train.py:3, mostly Python;"
+        " an estimate, for recording slowed this line."
+    )
+
+
 def test_nothing_is_concluded_from_lines_that_recording_slowed() -> None:
     slowed = line(TRAIN, 3, "main", 0, python_ns=150 * MS, slowed=True)
     said = run_verdict(run({"CPU": 200}, lines=[slowed], metric="cpu_self"))
