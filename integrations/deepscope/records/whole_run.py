@@ -55,3 +55,16 @@ class WholeRun(msgspec.Struct, kw_only=True):
     def program_ns(self) -> int:
         """The run's length without what recording took: what shares of the run are of."""
         return self.duration_ns - self.time_ns("recording")
+
+    @property
+    def steps(self) -> int:
+        """How many were done."""
+        return next((part.times for part in self.parts if part.name == "steps"), 0)
+
+    @property
+    def step_ns(self) -> float | None:
+        """The mean length of all steps with their wait for data, those that were recorded among them; None without any.
+
+        What recording adds to a recorded step is in it.
+        """
+        return self.time_ns("steps", "data") / (self.steps * self.ranks) if self.steps else None

@@ -94,7 +94,7 @@ def _time(profile: Profile) -> str:
     if totals.steps:
         numbers = f" ({ranges([step.number for step in profile.steps])})" if profile.steps else ""
         parts.append(f"{totals.steps} {'step' if totals.steps == 1 else 'steps'}{numbers}")
-        parts.append(f"{time_text(run.step_ns or 0) or '0'} a step{_range(profile, ranks)}")
+        parts.append(f"{time_text(run.step_ns or 0) or '0'} a step{_range(profile, ranks)}{_of_the_run(profile)}")
     else:
         parts.append(f"{time_text(totals.wall_ns / ranks) or '0'}, no steps marked")
     if run.busy_share is not None and run.idle_share is not None:
@@ -117,6 +117,14 @@ def _range(profile: Profile, ranks: int) -> str:
     if len(durations) < 2:
         return ""
     return f" ({time_text(min(durations)) or '0'} to {time_text(max(durations)) or '0'})"
+
+
+def _of_the_run(profile: Profile) -> str:
+    """Nearly all steps of a run are recorded by nobody: what they take beside those of the window."""
+    run = profile.whole_run
+    if run is None or run.step_ns is None or run.steps <= profile.totals.steps:
+        return ""
+    return f", {time_text(run.step_ns) or '0'} over all {run.steps:,} of the run"
 
 
 def _phases(profile: Profile) -> str:
