@@ -19,6 +19,7 @@ describe("a colour", () => {
       ["host wait", "kernel wait", "other wait"],
       ["launching work", "other work of the CPU", "waiting for the device", "loading data", "the training framework", "on no line"],
       ["data", "forward", "backward", "optimizer", "other"],
+      ["training steps", "waiting for data", "validation", "checkpoints", "logging", "before the first step", "everything else"],
     ]) {
       expect(new Set(parts.map(toneOf)).size, parts.join(", ")).toBe(parts.length);
     }

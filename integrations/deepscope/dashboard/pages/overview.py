@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
@@ -16,6 +18,7 @@ from deepscope.report.findings import without_findings
 from deepscope.report.framework import without_framework
 from deepscope.report.places import Sources
 from deepscope.report.run_verdict import run_verdict
+from deepscope.report.whole_run import run_rows
 
 LINES = 5
 FINDINGS = 3
@@ -26,7 +29,7 @@ STEPS = 2000
 class Split(PageAnswer):
     """A whole and its parts; where `is_partition`, the parts are all of it."""
 
-    section: Section
+    section: Section | Literal["run"]
     device: str
     """Of the section `device`."""
     title: str
@@ -97,7 +100,7 @@ def overview(library: Library, question: Choice) -> Overview:
     return Overview(
         sentence=in_page_words(run_verdict(profile).sentence),
         figures=_figures(profile),
-        splits=_splits(profile),
+        splits=[*_of_the_run(profile), *_splits(profile)],
         phase_names=list(PHASES),
         steps=step_bars(profile),
         lines=lines,
@@ -203,6 +206,23 @@ _TITLES: dict[Section, tuple[str, str]] = {
     ),
     "device": ("How the device is used", "Shares of the steps' time."),
 }
+
+
+def _of_the_run(profile: Profile) -> list[Split]:
+    rows = [row for row in run_rows(profile) if row.section == "run" and row.whole_ns]
+    if not rows or profile.part_of is not None:
+        return []
+    return [
+        Split(
+            section="run",
+            device="",
+            title="Where the run's time goes",
+            help="All of its steps, recorded or not, and what is between them; without DeepScope's own work.",
+            whole_ns=rows[0].whole_ns,
+            parts=[Part(name=row.name, time_ns=row.time_ns, share=row.time_ns / row.whole_ns) for row in rows],
+            is_partition=True,
+        )
+    ]
 
 
 def _splits(profile: Profile) -> list[Split]:
