@@ -15,6 +15,7 @@ from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
+from deepscope.report.whole_run import slowing_words
 
 RunCause = Literal[
     "out of memory",
@@ -66,8 +67,12 @@ class _Candidate(NamedTuple):
 def run_verdict(profile: Profile) -> RunVerdict:
     """The verdict on a run: on its steps and, where much of it goes elsewhere, on that, the larger one first."""
     steps = _of_steps(profile)
+    if profile.whole_run is None or profile.memory.failure is not None or profile.part_of is not None:
+        return steps
+    if slowing := slowing_words(profile.whole_run):
+        steps = replace(steps, sentence=f"{steps.sentence} {slowing}")
     beside = _beside_steps(profile)
-    if beside is None or profile.memory.failure is not None or profile.part_of is not None:
+    if beside is None:
         return steps
     of_run, words = beside
     if steps.share is not None and steps.share * _steps_share(profile) >= of_run.share:

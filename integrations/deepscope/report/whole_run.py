@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
 
-from deepscope.records import Profile, WholeRun
+from deepscope.quantities import time_text
+from deepscope.records import Profile, RunEpoch, WholeRun
 from deepscope.report.table_column import ColumnOf, field
+
+_LEAST_EPOCHS = 4
+_RISING = 0.75
+"""Of the epochs, so many are slower than the one before."""
+_SLOWER = 1.2
+"""The last one's steps beside the first one's."""
 
 
 class RunRow(msgspec.Struct):
@@ -40,6 +48,20 @@ def run_rows(profile: Profile) -> list[RunRow]:
     return [] if run is None else [*_parts(run), *_first_step(run), *_epochs(run)]
 
 
+def slowing_words(run: WholeRun) -> str:
+    """A sentence where the steps of later epochs take longer and longer; "" elsewhere.
+
+    The first epoch has what is made once, so it is left out.
+    """
+    epochs = [one for one in run.epochs if one.steps][1:]
+    each_ns = [(one.steps_ns + one.data_ns) / (one.steps * run.ranks) for one in epochs]
+    rises = sum(later > earlier for earlier, later in pairwise(each_ns))
+    if len(epochs) < _LEAST_EPOCHS or rises < _RISING * (len(epochs) - 1) or each_ns[-1] < _SLOWER * each_ns[0]:
+        return ""
+    first, last = (f"{time_text(each_ns[place])} in epoch {_epoch_name(epochs[place])}" for place in (0, -1))
+    return f"Steps get slower: {first}, {last}."
+
+
 def _parts(run: WholeRun) -> list[RunRow]:
     whole_ns = run.program_ns // run.ranks
     return [
@@ -63,13 +85,17 @@ def _epochs(run: WholeRun) -> list[RunRow]:
     return [
         RunRow(
             "epoch",
-            str(one.number) if one.epochs == 1 else f"{one.number}-{one.number + one.epochs - 1}",
+            _epoch_name(one),
             (one.steps_ns + one.data_ns) // run.ranks,
             whole_ns,
             one.steps,
         )
         for one in run.epochs
     ]
+
+
+def _epoch_name(one: RunEpoch) -> str:
+    return str(one.number) if one.epochs == 1 else f"{one.number}-{one.number + one.epochs - 1}"
 
 
 RUN_COLUMNS = (

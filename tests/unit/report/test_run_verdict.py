@@ -9,7 +9,17 @@ import pytest
 from msgspec import structs
 
 from built_profiles import MODEL, MS, TRAIN, line, training
-from deepscope.records import CriticalLine, CriticalPath, OverviewRow, Profile, RunPart, WholeRun, Why, key_figures
+from deepscope.records import (
+    CriticalLine,
+    CriticalPath,
+    OverviewRow,
+    Profile,
+    RunEpoch,
+    RunPart,
+    WholeRun,
+    Why,
+    key_figures,
+)
 from deepscope.report.run_verdict import run_verdict
 from recorded_traces import each_trace, profile_of
 
@@ -211,3 +221,27 @@ def test_a_run_without_an_account_or_with_little_beside_its_steps_is_told_by_its
     steps = run_verdict(profile)
     profile.whole_run = run_of
     assert run_verdict(profile) == steps
+
+
+def epochs(*each_ms: float) -> list[RunEpoch]:
+    return [
+        RunEpoch(number=number, epochs=1, steps=10, steps_ns=int(8 * each * MS), data_ns=int(2 * each * MS))
+        for number, each in enumerate(each_ms)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("each_ms", "words"),
+    [
+        ((90, 20, 22, 21.5, 24, 27), " Steps get slower: 20ms in epoch 1, 27ms in epoch 5."),
+        ((90, 20, 21, 22, 23), ""),  # by less than a fifth
+        ((90, 20, 30, 20, 30, 20, 30), ""),  # to and fro
+        ((10, 20, 30, 40), ""),  # the first has what is made once, three are too few
+    ],
+)
+def test_steps_that_get_slower_from_epoch_to_epoch_are_said(each_ms: tuple[float, ...], words: str) -> None:
+    profile = run({"kernel": 150, "CPU": 50}, lines=[WORKING])
+    profile.whole_run = None
+    plain = run_verdict(profile).sentence
+    profile.whole_run = structs.replace(whole(steps=900, data=100), epochs=epochs(*each_ms))
+    assert run_verdict(profile).sentence == plain + words
