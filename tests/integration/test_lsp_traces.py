@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lsprotocol import types
 
+from deepscope.trace.format.run_account import PartAccount, RunAccount, account_path, encoded_account
 from lsp_editor import Editor, capabilities, editing, run
 from lsp_profiles import record
 from recorded_traces import SHARED_TRACES, needs_shared_traces
@@ -39,6 +40,20 @@ def test_a_new_trace_is_found_by_polling(root: Path, tmp_path: Path) -> None:
             record(root, name=name(2), scale=2)
             await editor.until(lambda: shows(editor, name(2)), "the newer trace is shown")
             assert (await editor.hints(uri))[6] == "76 µs · 19 %"
+
+    run(scenario())
+
+
+def test_the_verdict_is_on_the_whole_run_once_that_has_ended(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            trace = record(root, name=name(1))
+            await editor.until(lambda: shows(editor, name(1)), "the trace is shown")
+            before = editor.statuses[-1]["trace"]["verdict"]
+            parts = [PartAccount("steps", 2_000_000_000, 20), PartAccount("evaluation", 6_000_000_000, 3)]
+            account_path(trace).write_bytes(encoded_account(RunAccount(8_000_000_000, parts, 0, [])))
+            words = f"Validation takes 75.0 % of the run: 3 times, 2 s each. {before}"
+            await editor.until(lambda: editor.statuses[-1]["trace"]["verdict"] == words, "the run has ended")
 
     run(scenario())
 

@@ -28,6 +28,7 @@ from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader, LoadRequest
 from deepscope.store.readable import skipped_words, without
 from deepscope.store.recognition import FoundTrace, Recognizer
+from deepscope.store.run_account import join_ended_run
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 from deepscope.trace.kineto.remote import is_url
 
@@ -238,7 +239,9 @@ class Library:
 
         def read(selection: Selection) -> Profile:
             request = self._request(choice, selection, details)
-            return self._profiles.get(request, lambda progress: self._load(request, progress), _size(selection))
+            profile = self._profiles.get(request, lambda progress: self._load(request, progress), _size(selection))
+            join_ended_run(profile, selection.files)
+            return profile
 
         return self._readable(choice, read)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from deepscope.records import RunEpoch, RunPart, WholeRun
+from deepscope.records import Profile, RunEpoch, RunPart, WholeRun
 from deepscope.records.merging import RankRecords, merge
 from deepscope.store.files import TraceFile
 from deepscope.trace.format.run_account import account_path, decoded_account
@@ -30,6 +30,14 @@ def whole_run(files: Sequence[TraceFile]) -> WholeRun | None:
         found.append(one)
     ranks = range(len(found))
     return merge(RankRecords(found, ranks, {rank: rank for rank in ranks})) if found else None
+
+
+def join_ended_run(profile: Profile, files: Sequence[TraceFile]) -> bool:
+    """Join the account of a run that has ended since its profile was loaded; whether there is one now."""
+    if profile.whole_run is None:
+        profile.whole_run = whole_run(files)
+        return profile.whole_run is not None
+    return False
 
 
 def _read(trace: Path) -> WholeRun | None:

@@ -14,6 +14,7 @@ from lsprotocol import types
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.records import Profile
 from deepscope.store.loader import CancelledLoadError
+from deepscope.store.run_account import join_ended_run
 from deepscope.store.runs import Selection
 from deepscope_lsp.answers import State
 from deepscope_lsp.engine.traces.discovery import lies_below
@@ -23,6 +24,7 @@ from deepscope_lsp.features.refreshing import tell_status
 from deepscope_lsp.features.trace_search import UNFINISHED_SECONDS, TraceSearch, age, entries_of, is_perhaps_unfinished
 
 if TYPE_CHECKING:
+    from deepscope.store.files import TraceFile
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 
@@ -113,6 +115,8 @@ class Watcher:
         if stamps == project.stamps:  # shown, or tried in vain
             if project.index is None and not stamps:
                 tell_status(self._server, project, "none", "no trace found")
+            elif project.index is not None and await _has_ended(project.index.profile, stamps):
+                tell_status(self._server, project, "ready")
             return self._pause(watched, project)
         if not settings.is_watching and project.index is not None:
             return None
@@ -205,3 +209,12 @@ class Watcher:
     def _tell_ready(self, project: Project, words: str = "") -> None:
         state: State = "ready" if project.index is not None else "error" if project.error else "none"
         tell_status(self._server, project, state, words or (project.error if state == "error" else ""))
+
+
+async def _has_ended(profile: Profile, stamps: tuple[TraceFile, ...]) -> bool:
+    """Whether the run that is shown has ended since the last look: then it has an account of its whole time."""
+    shown = set(profile.trace.paths or [profile.trace.path])
+    files = [stamp for stamp in stamps if stamp.path in shown]
+    if len(files) < len(shown):
+        return False
+    return await asyncio.get_running_loop().run_in_executor(None, join_ended_run, profile, files)

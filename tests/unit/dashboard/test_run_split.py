@@ -18,23 +18,25 @@ PARTS = [
 ]
 
 
-def splits(folder: Path, account: RunAccount | None) -> dict[str, Any]:
+ACCOUNT = RunAccount(sum(part.time_ns for part in PARTS), PARTS, 20 * MS, [])
+
+
+def trace_in(folder: Path) -> Path:
     trace = TraceBuilder().step(1, 0, 20 * MS).line("/w/train.py", 3, "main", 0, 20 * MS)
     trace.op("aten::mm", 1 * MS, 2 * MS).kernel("gemm", 2 * MS, 4 * MS, 10 * MS)
-    path = trace.write(folder / "a.pt.trace.json")
-    if account is not None:
-        account_path(path).write_bytes(encoded_account(account))
-    ask = Asking(path)
-    try:
-        page = ask("overview")
-    finally:
-        ask.close()
-    return {split["section"]: split for split in page["splits"]} | {"sentence": page["sentence"]}
+    return trace.write(folder / "a.pt.trace.json")
+
+
+def splits(ask: Asking) -> dict[str, Any]:
+    return {split["section"]: split for split in ask("overview")["splits"]}
 
 
 def test_the_parts_of_the_run_without_the_recorders_own_are_the_first_bar(tmp_path: Path) -> None:
-    account = RunAccount(sum(part.time_ns for part in PARTS), PARTS, 20 * MS, [])
-    found = splits(tmp_path, account)
+    path = trace_in(tmp_path)
+    account_path(path).write_bytes(encoded_account(ACCOUNT))
+    ask = Asking(path)
+    found, sentence = splits(ask), ask("overview")["sentence"]
+    ask.close()
     assert next(iter(found)) == "run"
     parts = {part["name"]: part["timeNs"] for part in found["run"]["parts"]}
     assert parts == {
@@ -45,8 +47,15 @@ def test_the_parts_of_the_run_without_the_recorders_own_are_the_first_bar(tmp_pa
         "everything else": 50 * MS,
     }
     assert found["run"]["wholeNs"] == sum(parts.values())
-    assert found["sentence"].startswith("Validation takes 65.0 % of the run: 5 times, 130 ms each.")
+    assert sentence.startswith("Validation takes 65.0 % of the run: 5 times, 130 ms each.")
 
 
-def test_without_an_account_there_is_no_such_bar(tmp_path: Path) -> None:
-    assert "run" not in splits(tmp_path, None)
+def test_the_bar_is_there_once_the_run_has_ended(tmp_path: Path) -> None:
+    path = trace_in(tmp_path)
+    ask = Asking(path)
+    before = splits(ask)
+    account_path(path).write_bytes(encoded_account(ACCOUNT))
+    after = splits(ask)
+    ask.close()
+    assert "run" not in before
+    assert list(after) == ["run", *before]
