@@ -13,7 +13,7 @@ describe("a run of two ranks", () => {
 
   beforeAll(async () => {
     copyProject(inject("project"), project);
-    await record(project, 6); // a second process of the same run, as far as its name and its header say
+    await record(project, 8); // a second process of the same run: by its arguments, its name and its header
     let runId = "";
     for (const [rank, trace] of traces(project).entries()) {
       doctor(trace, (header) => {
