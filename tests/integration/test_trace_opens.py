@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import deepscope
+from deepscope.trace.format.run_account import account_path
 from recorded import TESTS, Net, load, loader, train_step
 
 FRAME = re.compile(r"^(/.+)\((\d+)\): .+$")
@@ -144,5 +145,5 @@ def test_flows_still_join_forward_and_backward(trace: dict[str, Any]) -> None:
     assert starts == ends
 
 
-def test_nothing_but_the_trace_is_left_in_the_folder(trace_path: Path) -> None:
-    assert [path.name for path in trace_path.parent.iterdir()] == [trace_path.name]
+def test_nothing_but_the_trace_and_the_account_of_its_run_is_left_in_the_folder(trace_path: Path) -> None:
+    assert set(trace_path.parent.iterdir()) == {trace_path, account_path(trace_path)}

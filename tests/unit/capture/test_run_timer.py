@@ -147,7 +147,7 @@ def test_the_account_lies_beside_the_traces_that_are_there(sleep: Sleep, tmp_pat
     there, removed = tmp_path / "a.pt.trace.json.gz", tmp_path / "b.pt.trace.json.gz"
     there.touch()
     write_account(account, [there, removed])
-    assert sorted(path.name for path in tmp_path.iterdir()) == [there.name, f"{there.name}.deepscope-run"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.deepscope-run", there.name]
     assert decoded_account(account_path(there).read_bytes()) == account
 
 

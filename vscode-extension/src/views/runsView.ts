@@ -14,7 +14,7 @@ const BASELINE = " · baseline";
 const WARNING = new vscode.ThemeIcon("warning", new vscode.ThemeColor("list.warningForeground"));
 const AGE_REFRESH_MS = 60_000;
 const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;
-/** Of the file that accounts for the whole run, behind its trace's name. */
+/** Of the file that accounts for the whole run, in place of its trace's. */
 const ACCOUNT_ENDING = ".deepscope-run";
 
 export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
@@ -106,7 +106,7 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
       return;
     }
     await discard(path);
-    await discard(`${path}${ACCOUNT_ENDING}`).catch(() => undefined); // few traces have one
+    await discard(path.replace(TRACE_NAME, ACCOUNT_ENDING)).catch(() => undefined); // few traces have one
     await this.refresh();
   }
 

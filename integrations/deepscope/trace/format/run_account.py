@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -11,7 +12,7 @@ RunPartName = Literal["steps", "data", "evaluation", "checkpoint", "logging", "r
 PARTS: tuple[RunPartName, ...] = get_args(RunPartName)
 
 ENDING = ".deepscope-run"
-"""Stands behind the trace's own name."""
+_TRACE_ENDING = re.compile(r"(\.pt\.trace)?\.json(\.gz)?$")
 
 
 class PartAccount(msgspec.Struct, frozen=True):
@@ -48,8 +49,8 @@ class RunAccount(msgspec.Struct, frozen=True):
 
 
 def account_path(trace: Path) -> Path:
-    """The file beside a trace."""
-    return trace.with_name(f"{trace.name}{ENDING}")
+    """The file beside a trace; it ends in another way, so that nothing takes it for one."""
+    return trace.with_name(f"{_TRACE_ENDING.sub('', trace.name)}{ENDING}")
 
 
 def encoded_account(account: RunAccount) -> bytes:
