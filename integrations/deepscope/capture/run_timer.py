@@ -45,7 +45,11 @@ class RunTimer:
     @property
     def has_account(self) -> bool:
         """Whether steps were done, in this process and not in one that it was forked from."""
-        return self._counts["steps"] > 0 and os.getpid() == self._process
+        return self.has_come("steps") and os.getpid() == self._process
+
+    def has_come(self, part: RunPartName) -> bool:
+        """Whether anybody told of this part up to now."""
+        return self._counts[part] > 0
 
     def begin(self, part: RunPartName) -> None:
         """A part begins, at once or, if it interrupts another one, for as long as it lasts."""

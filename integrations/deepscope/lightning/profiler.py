@@ -317,7 +317,10 @@ class DeepProfiling(_LightningProfiler):
         is_accounted, self._is_accounted = self._is_accounted, True
         if is_accounted or not self._timer.has_account:
             return None
-        unknown: tuple[RunPartName, ...] = () if self._armed.logging is not None else ("logging",)
+        unknown: list[RunPartName] = [] if self._armed.logging is not None else ["logging"]
+        trainer = self._lightning_module.trainer if self._lightning_module is not None else None
+        if not self._timer.has_come("checkpoint") and getattr(trainer, "checkpoint_callbacks", None):
+            unknown.append("checkpoint")  # Lightning 2.1 tells of no saving
         return self._timer.account(unknown=unknown)
 
     @guarded

@@ -119,9 +119,12 @@ def test_loading_saving_and_logging_have_parts_of_their_own(tmp_path: Path) -> N
     assert sum(parts.values()) == profile.whole_run.duration_ns
     assert parts["data"] >= 8 * STEP_S * 1e9
     assert parts["logging"] >= 8 * STEP_S * 1e9
-    assert parts["checkpoint"] >= 2 * VALIDATION_S * 1e9
     assert parts["evaluation"] == 0
-    assert counts(profile)["checkpoint"] == 2
+    tells_of_saving = "save_checkpoint" in type(run).save_checkpoint.__code__.co_consts  # Lightning 2.1 does not
+    assert ("checkpoint" in parts) is tells_of_saving
+    if tells_of_saving:
+        assert parts["checkpoint"] >= 2 * VALIDATION_S * 1e9
+        assert counts(profile)["checkpoint"] == 2
 
 
 def test_a_run_that_fails_is_accounted_for_up_to_then(tmp_path: Path) -> None:
