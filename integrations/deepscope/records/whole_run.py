@@ -56,6 +56,10 @@ class WholeRun(msgspec.Struct, kw_only=True):
         """The run's length without what recording took: what shares of the run are of."""
         return self.duration_ns - self.time_ns("recording")
 
+    def share(self, *names: str) -> float:
+        """These parts of the run without what recording took, 0 to 1."""
+        return self.time_ns(*names) / self.program_ns if self.program_ns else 0.0
+
     @property
     def steps(self) -> int:
         """How many were done."""

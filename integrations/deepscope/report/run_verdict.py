@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
-from deepscope.records import Costs, Line, MemoryFailure, Profile, cost_ns, key_figures
+from deepscope.records import Costs, Line, MemoryFailure, Profile, WholeRun, cost_ns, key_figures
 from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
@@ -66,16 +66,16 @@ class _Candidate(NamedTuple):
 
 def run_verdict(profile: Profile) -> RunVerdict:
     """The verdict on a run: on its steps and, where much of it goes elsewhere, on that, the larger one first."""
-    steps = _of_steps(profile)
-    if profile.whole_run is None or profile.memory.failure is not None or profile.part_of is not None:
+    steps, run = _of_steps(profile), profile.whole_run
+    if run is None or profile.memory.failure is not None or profile.part_of is not None:
         return steps
-    if slowing := slowing_words(profile.whole_run):
+    if slowing := slowing_words(run):
         steps = replace(steps, sentence=f"{steps.sentence} {slowing}")
-    beside = _beside_steps(profile)
+    beside = _beside_steps(run)
     if beside is None:
         return steps
     of_run, words = beside
-    if steps.share is not None and steps.share * _steps_share(profile) >= of_run.share:
+    if steps.share is not None and steps.share * run.share("steps", "data") >= of_run.share:
         return replace(steps, sentence=f"{steps.sentence} {words}")
     return RunVerdict(of_run.cause, of_run.share, f"{words} {steps.sentence}")
 
@@ -89,12 +89,9 @@ _BESIDE: dict[RunCause, tuple[str, str]] = {
 """The part of the run that each one is, and its words."""
 
 
-def _beside_steps(profile: Profile) -> tuple[_Candidate, str] | None:
-    """What takes most of the whole run beside its steps, and in words; None where that is little or not known."""
-    run = profile.whole_run
-    if run is None or not run.program_ns:
-        return None
-    candidates = (_Candidate(cause, run.time_ns(part) / run.program_ns) for cause, (part, _) in _BESIDE.items())
+def _beside_steps(run: WholeRun) -> tuple[_Candidate, str] | None:
+    """What takes most of the whole run beside its steps, and in words; None where that is little."""
+    candidates = (_Candidate(cause, run.share(part)) for cause, (part, _) in _BESIDE.items())
     first = max(candidates, key=lambda one: one.share)
     if first.share < _RIVAL:
         return None
@@ -102,12 +99,6 @@ def _beside_steps(profile: Profile) -> tuple[_Candidate, str] | None:
     times = next(part.times for part in run.parts if part.name == name)
     often = f": {times:,} times, {time_text(run.time_ns(name) / run.ranks / times)} each" if times > 1 else ""
     return first, f"{words.format(share_text(first.share, 1))}{often}."
-
-
-def _steps_share(profile: Profile) -> float:
-    """How much of the whole run its steps are."""
-    run = profile.whole_run
-    return 1.0 if run is None else run.time_ns("steps", "data") / run.program_ns
 
 
 def _of_steps(profile: Profile) -> RunVerdict:
