@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -55,17 +56,23 @@ def annotate(line: Line, scales: Scales) -> Annotation:
     if not (line.exact or line.fused):
         kind.append(f"whole {'loop' if line.of_loop else 'function'}")
     words = [part for _, part in parts]
-    ranked = sorted(parts, key=lambda one: -one[0])
-    kept = ([one[1] for one in parts if one in ranked[:count]] for count in range(len(parts), 0, -1))
     whole = _parts(line, scales)
     why = spaced(why_words(line, scales.peaks, on_device=scales.is_device))
     return Annotation(
         label=SEPARATOR.join([*words[:1], *made_of, *words[1:], *kind]),
-        shorter=tuple(SEPARATOR.join([*some, *kind]) for some in kept),
+        shorter=tuple(SEPARATOR.join([*some, *kind]) for some in _fewer_and_fewer(parts)),
         tooltip="; ".join(filter(None, (why, f"{_basis(scales)}, {scales.step_words}: {whole}"))),
         parts=whole,
         weight=max(scales.weight(line), waits, works),
     )
+
+
+def _fewer_and_fewer(parts: list[tuple[float, str]]) -> Iterator[list[str]]:
+    """All parts, then without the smallest, down to the largest alone; in their order."""
+    left = list(parts)
+    while left:
+        yield [words for _, words in left]
+        left.remove(min(reversed(left), key=lambda part: part[0]))
 
 
 def _basis(scales: Scales) -> str:
