@@ -107,7 +107,7 @@ if __name__ == "__main__":
 
 
 def test_a_trace_recorded_by_torch_on_this_machine(tmp_path: Path) -> None:
-    """What holds a line back and which small lines are told of hang on the machine: no snapshot has them."""
+    """What holds a line back and which small lines have a word hang on the machine: no snapshot has them."""
 
     async def scenario() -> None:
         root = tmp_path / "project"

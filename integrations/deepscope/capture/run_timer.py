@@ -48,7 +48,7 @@ class RunTimer:
         return self.has_come("steps") and os.getpid() == self._process
 
     def has_come(self, part: RunPartName) -> bool:
-        """Whether anybody told of this part up to now."""
+        """Whether there was such a part up to now."""
         return self._counts[part] > 0
 
     def begin(self, part: RunPartName) -> None:
@@ -84,7 +84,7 @@ class RunTimer:
         self._keep_epoch()
 
     def account(self, *, unknown: Collection[RunPartName] = ()) -> RunAccount:
-        """Of the run up to now; `unknown`: parts that nobody told of, so that other parts have their time."""
+        """Of the run up to now; `unknown`: parts that are not measured, so that others have their time."""
         self._switch("rest")
         self._keep_epoch()
         counts = self._counts | {"data": self._counts["steps"]}

@@ -320,7 +320,7 @@ class DeepProfiling(_LightningProfiler):
         unknown: list[RunPartName] = [] if self._armed.logging is not None else ["logging"]
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
         if not self._timer.has_come("checkpoint") and getattr(trainer, "checkpoint_callbacks", None):
-            unknown.append("checkpoint")  # Lightning 2.1 tells of no saving
+            unknown.append("checkpoint")  # Lightning 2.1 has no action for it
         return self._timer.account(unknown=unknown)
 
     @guarded

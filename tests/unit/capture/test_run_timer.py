@@ -109,7 +109,7 @@ def test_an_epoch_that_an_exception_cuts_short_leaves_nothing_to_the_next_one(sl
     timer = RunTimer()
     make_step(timer, sleep, 1, 10)
     timer.begin("data")
-    timer.begin("logging")  # which is never told to be over
+    timer.begin("logging")  # which never ends
     sleep(5)
     timer.end_epoch()
     make_step(timer, sleep, 2, 20)
