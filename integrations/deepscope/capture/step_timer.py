@@ -16,6 +16,8 @@ FEWEST = 5
 """With fewer plain steps nothing is said of them."""
 LONGEST_S = 20.0
 """A trace is not written later than that for the sake of steps behind its window."""
+PATIENCE_S, PATIENCE_STEPS = 2.0, 4
+"""Where no step has ended for that long, and for the time of so many recorded ones, none is expected any more."""
 _KEPT = 64
 _EVERY_S = 0.05
 
@@ -41,6 +43,8 @@ class StepTimer:
         """The clocks as the step began."""
         self._is_first = True
         self._awaited: threading.Event | None = None
+        self._progress_s = 0.0
+        """When the last step ended, or the wait for further ones began."""
         self._is_over = False
 
     def begin(self, kind: StepKind) -> None:
@@ -62,8 +66,10 @@ class StepTimer:
         elif self._kind is kind:
             self._kept[self._kind].append((wall - self._wall, cpu - self._cpu))
         self._kind, self._wall, self._cpu = kind, wall, cpu
-        if self._awaited is not None and self._has_enough:
-            self.release()
+        if self._awaited is not None:
+            self._progress_s = monotonic()
+            if self._has_enough:
+                self.release()
 
     def take_over(self, earlier: StepTimer) -> None:
         """Know the steps that another timer of this run has seen."""
@@ -93,19 +99,27 @@ class StepTimer:
     def plain_later(self) -> Callable[[], StepTimes | None]:
         """What gives the plain steps to the thread that writes the trace of a window which ends now.
 
-        It waits for those to come, unless that would take too long, until `release` or the end of this thread.
+        It waits for those to come, unless that would take too long or this thread itself asks; until `release`, the end
+        of this thread, or a pause in which no step ends.
         """
         self.release()
-        longest_ns = max((wall for wall, _ in self._kept[StepKind.RECORDED]), default=0)
-        if self._is_over or self._has_enough or FEWEST * longest_ns > LONGEST_S * 1e9:
+        longest_s = max((wall for wall, _ in self._kept[StepKind.RECORDED]), default=0) / 1e9
+        if self._is_over or self._has_enough or FEWEST * longest_s > LONGEST_S:
             return lambda: self.plain
         awaited = self._awaited = threading.Event()
-        threads = {threading.current_thread(), threading.main_thread()}  # the interpreter ends after the main one
+        training = threading.current_thread()
+        threads = {training, threading.main_thread()}  # the interpreter ends after the main one
+        patience_s = max(PATIENCE_S, PATIENCE_STEPS * longest_s)
+        self._progress_s = monotonic()
+
+        def is_hopeful() -> bool:
+            return monotonic() - self._progress_s < patience_s and all(one.is_alive() for one in threads)
 
         def wait() -> StepTimes | None:
             until = monotonic() + LONGEST_S
-            while not awaited.wait(_EVERY_S) and monotonic() < until and all(one.is_alive() for one in threads):
-                pass
+            if threading.current_thread() is not training:
+                while monotonic() < until and is_hopeful() and not awaited.wait(_EVERY_S):
+                    pass
             return self.plain
 
         return wait

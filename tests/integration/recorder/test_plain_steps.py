@@ -50,6 +50,7 @@ def test_steps_behind_the_window_count_where_there_were_none_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(step_timer, "LONGEST_S", 1e6)
+    monkeypatch.setattr(step_timer, "PATIENCE_S", 1e6)
     saved = threading.Event()
     net, batch = Net(), torch.randn(4, 8)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -69,6 +70,7 @@ def test_steps_behind_the_window_count_where_there_were_none_before_it(
 
 def test_a_lightning_stage_goes_on_counting_behind_its_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_timer, "LONGEST_S", 1e6)
+    monkeypatch.setattr(step_timer, "PATIENCE_S", 1e6)
     saved = threading.Event()
 
     class Wait(pl.Callback):

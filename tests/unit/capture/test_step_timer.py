@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -80,7 +81,10 @@ def test_a_trace_waits_for_plain_steps_behind_its_window_and_no_longer(clocks: C
 
 
 @pytest.mark.parametrize("how", ["released", "ended", "another window ended", "steps are long", "enough before"])
-def test_nothing_waits_where_somebody_waits_for_the_trace_or_no_step_will_come(clocks: Clocks, how: str) -> None:
+def test_nothing_waits_where_somebody_waits_for_the_trace_or_no_step_will_come(
+    clocks: Clocks, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_S", 1e9)
     timer = StepTimer()
     clocks.run(timer, PLAIN, 1, *[10] * (5 if how == "enough before" else 3))
     clocks.run(timer, RECORDED, 5_000_000_000 if how == "steps are long" else 300)
@@ -91,7 +95,9 @@ def test_nothing_waits_where_somebody_waits_for_the_trace_or_no_step_will_come(c
         timer.end()
     elif how == "another window ended":
         timer.plain_later()
-    answer = later()  # at once
+    monkeypatch.setattr(module, "LONGEST_S", 1e9)
+    with ThreadPoolExecutor(1) as saver:
+        answer = saver.submit(later).result(60)  # at once
     assert (answer is not None) == (how == "enough before")
 
 
@@ -101,3 +107,23 @@ def test_the_end_of_the_training_thread_ends_the_wait() -> None:
     training.start()
     training.join()
     assert waits[0]() is None
+
+
+def test_the_training_thread_itself_never_waits_for_its_own_steps(clocks: Clocks) -> None:
+    timer = StepTimer()
+    clocks.run(timer, RECORDED, 1, 300)
+    assert timer.plain_later()() is None  # at once: nobody else makes a step
+
+
+def test_a_pause_in_which_no_step_ends_ends_the_wait(clocks: Clocks, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 1_000, 1))
+    monkeypatch.setattr(module, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(module, "LONGEST_S", 1e9)
+    monkeypatch.setattr(module, "_EVERY_S", 0.0)
+    timer, found = StepTimer(), []
+    clocks.run(timer, RECORDED, 1, 300)
+    later = timer.plain_later()
+    thread = threading.Thread(target=lambda: found.append(later()), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert found == [None]
