@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -17,6 +16,7 @@ import torch
 from torch import nn
 
 from deepscope.capture import torch_compat
+from warm_python import run_warm
 
 __all__ = ["TESTS", "Net", "hide_what_is_alive", "load", "loader", "scopes_of", "step_names", "train_step"]
 
@@ -104,11 +104,4 @@ def steps(*numbers: int) -> list[str]:
 
 def run_python(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A program in a process of its own, with these variables in its environment."""
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
+    return run_warm(textwrap.dedent(program), **environment)
