@@ -1,4 +1,4 @@
-"""Counts and benchmarks on a CUDA device: backward on autograd's own threads, times by the device's events."""
+"""Counts and benchmarks on a CUDA device: backward on autograd's own threads, times until the device is done."""
 
 from __future__ import annotations
 

@@ -5,10 +5,11 @@ So the formulas of FLOPs and bytes are the same for both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 from torch.nn.parameter import is_lazy
 
 from deepscope.analysis.numbers.arguments import Argument, Tensor
@@ -129,3 +130,16 @@ def _storage(tensor: torch.Tensor) -> int:
         return int(tensor.untyped_storage()._cdata)
     except (RuntimeError, NotImplementedError, AttributeError):
         return id(tensor)
+
+
+def module_of(function: Callable[..., Any]) -> nn.Module | None:
+    """The module that is called, itself or by one of its methods; None for any other function."""
+    owner = function if isinstance(function, nn.Module) else getattr(function, "__self__", None)
+    return owner if isinstance(owner, nn.Module) else None
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The class of a module (of a compiled one, of what was compiled), or a function's name."""
+    if isinstance(function, nn.Module):
+        return type(getattr(function, "_orig_mod", function)).__qualname__
+    return str(getattr(function, "__qualname__", type(function).__qualname__))

@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from deepscope.capture import torch_compat
 from deepscope.errors import OptionError
-from deepscope.measure.calls import tensors_in
+from deepscope.measure.calls import module_of, name_of, tensors_in
 from deepscope.measure.counting import Counting
 from deepscope.measure.counts import ModelCounts
 from deepscope.measure.summing import model_counts
@@ -46,7 +46,7 @@ def count_call(
     """The same, for a model that takes a keyword `backward` itself."""
     model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
     counting = Counting()
-    root = _module_of(model)
+    root = module_of(model)
     with ExitStack() as held:
         held.enter_context(_left_as_it_was(root, (inputs, keywords)))
         held.enter_context(torch_compat.kept_eager())
@@ -59,24 +59,12 @@ def count_call(
         result = model(*inputs, **keywords)
         if backward:
             _go_back(result, counting)
-    return model_counts(counting, root, name=_name_of(model), with_backward=backward)
+    return model_counts(counting, root, name=name_of(model), with_backward=backward)
 
 
 def on_meta(wanted: bool) -> AbstractContextManager[Any]:
     """Within it, tensors are made on the device `meta`, if that is `wanted`."""
     return torch.device("meta") if wanted else nullcontext()
-
-
-def _module_of(model: Callable[..., Any]) -> nn.Module | None:
-    """The module that is called, itself or by one of its methods; None for any other function."""
-    owner = model if isinstance(model, nn.Module) else getattr(model, "__self__", None)
-    return owner if isinstance(owner, nn.Module) else None
-
-
-def _name_of(model: Callable[..., Any]) -> str:
-    if isinstance(model, nn.Module):
-        return type(model).__qualname__
-    return str(getattr(model, "__qualname__", type(model).__qualname__))
 
 
 def _go_back(result: Any, counting: Counting) -> None:

@@ -1,106 +1,90 @@
-"""How long a call takes: warm-up until it is steady, samples, and what they tell. Knows no torch and no clock."""
+"""How long a call takes: warm-up until it is steady, samples, and what they tell. Knows no torch."""
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import NamedTuple, Protocol
+from timeit import Timer
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-Call = Callable[[], object]
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text, time_text
+
+Clock = Callable[[], float]
+"""Seconds, as `time.perf_counter` has them."""
 
 _WINDOW = 5
 """Calls whose median is compared with that of as many before."""
 _STEADY = 0.05
-_LONG_ENOUGH_NS = 20_000
+_WARMUP_SECONDS = 3.0
+_LEAST_SAMPLES = 10
+_MOST_SAMPLES = 100_000
+_LONG_ENOUGH_SECONDS = 20e-6
 """Shorter calls are timed several at once, so that reading the clock does not count."""
-
-
-class Sample(NamedTuple):
-    """Calls that were timed as one."""
-
-    latency_ns: float
-    """Of one call, from its begin until its work was done."""
-    host_ns: float
-    """The part of it until the call returned."""
-
-
-class Clock(Protocol):
-    """What times calls, on the host or on a device."""
-
-    @property
-    def returns_early(self) -> bool:
-        """Whether a call may return before its work is done, so that calls in a row overlap."""
-
-    def now_ns(self) -> int:
-        """The host's time."""
-
-    def sample(self, call: Call, times: int) -> Sample:
-        """Call so many times, with nothing of before or after in it."""
-
-    def in_a_row_ns(self, call: Call, times: int) -> int:
-        """The time of so many calls that do not wait for each other's work."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """When to stop."""
-
-    seconds: float = 1.0
-    """Of samples; at least `least_samples` are taken however long they are."""
-    warmup_seconds: float = 3.0
-    """Of warm-up, if calls do not become steady before; two calls at least."""
-    least_samples: int = 10
-    most_samples: int = 100_000
 
 
 class Samples(NamedTuple):
     """What was measured of one function."""
 
-    samples: list[Sample]
+    latencies_ns: list[float]
+    """Of one call each, from its begin until its work was done."""
     calls_per_sample: int
     warmup_calls: int
     is_steady: bool
-    row_calls: int
-    row_ns: int
-    """Of `row_calls` calls that did not wait for each other; of the samples where all calls wait."""
+    host_ns: float
+    """Median time until the call returned."""
+    calls_per_second: float
 
 
-def measured(call: Call, clock: Clock, limits: Limits) -> Samples:
-    """Warm up, then sample, then call in a row where that is another thing."""
-    warmup, is_steady = _warmed_up(call, clock, limits)
-    usual = float(np.median([one.latency_ns for one in warmup[-_WINDOW:]]))
-    at_once = max(1, math.ceil(_LONG_ENOUGH_NS / max(usual, 1.0))) if usual < _LONG_ENOUGH_NS else 1
-    samples: list[Sample] = []
-    end = clock.now_ns() + int(limits.seconds * 1e9)
-    while len(samples) < limits.least_samples or (clock.now_ns() < end and len(samples) < limits.most_samples):
-        samples.append(clock.sample(call, at_once))
-    if not clock.returns_early:
-        timed = len(samples) * at_once
-        return Samples(
-            samples, at_once, len(warmup), is_steady, timed, round(sum(one.latency_ns for one in samples) * at_once)
-        )
-    in_a_row = max(limits.least_samples, min(len(samples), int(limits.seconds * 2.5e8 / max(usual, 1.0))))
-    return Samples(samples, at_once, len(warmup), is_steady, in_a_row, clock.in_a_row_ns(call, in_a_row))
+def measured(call: Callable[[], object], clock: Clock, seconds: float, *, host_clock: Clock | None = None) -> Samples:
+    """Warm up, then sample for `seconds`, ten times at least.
+
+    Args:
+        call: what is measured; without garbage collection, as `timeit` does it.
+        clock: waits for all work, then tells the time.
+        seconds: how long samples are taken.
+        host_clock: tells the time without waiting, where a call may return before its work is done. Then calls in a
+            row overlap, and are measured as well.
+    """
+    timer = Timer(call, timer=clock)
+    warmup, is_steady = _warmed_up(timer, clock)
+    usual = float(np.median(warmup[-_WINDOW:]))
+    at_once = max(1, math.ceil(_LONG_ENOUGH_SECONDS / max(usual, 1e-9)))
+    latencies: list[float] = []
+    end = clock() + seconds
+    while len(latencies) < _LEAST_SAMPLES or (clock() < end and len(latencies) < _MOST_SAMPLES):
+        latencies.append(timer.timeit(at_once) / at_once)
+    host, row_calls, row_seconds = float(np.median(latencies)), len(latencies), sum(latencies)
+    if host_clock is not None:
+        host = float(np.median(Timer(call, setup=clock, timer=host_clock).repeat(_LEAST_SAMPLES, 1)))
+        row_calls = max(_LEAST_SAMPLES, min(len(latencies), int(seconds / 4 / max(usual, 1e-9))))
+        row_seconds = timer.timeit(row_calls)
+    return Samples(
+        [one * 1e9 for one in latencies],
+        at_once,
+        len(warmup),
+        is_steady,
+        host * 1e9,
+        row_calls / max(row_seconds, 1e-9),
+    )
 
 
-def _warmed_up(call: Call, clock: Clock, limits: Limits) -> tuple[list[Sample], bool]:
-    """Calls until the medians of two windows that follow each other are within a twentieth of each other."""
-    samples: list[Sample] = []
-    end = clock.now_ns() + int(limits.warmup_seconds * 1e9)
-    while len(samples) < 2 or clock.now_ns() < end:
-        samples.append(clock.sample(call, 1))
-        if len(samples) % _WINDOW == 0 and len(samples) >= 2 * _WINDOW:
-            before, last = (
-                float(np.median([one.latency_ns for one in part]))
-                for part in (samples[-2 * _WINDOW : -_WINDOW], samples[-_WINDOW:])
-            )
+def _warmed_up(timer: Timer, clock: Clock) -> tuple[list[float], bool]:
+    """Seconds of calls until the medians of two windows that follow each other are within a twentieth of each other."""
+    taken: list[float] = []
+    end = clock() + _WARMUP_SECONDS
+    while len(taken) < 2 or clock() < end:
+        taken.append(timer.timeit(1))
+        if len(taken) % _WINDOW == 0 and len(taken) >= 2 * _WINDOW:
+            before, last = (float(np.median(part)) for part in (taken[-2 * _WINDOW : -_WINDOW], taken[-_WINDOW:]))
             if abs(last - before) <= _STEADY * before:
-                return samples, True
-    return samples, False
+                return taken, True
+    return taken, False
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -109,7 +93,7 @@ class Timing:
 
     name: str
     device: str
-    """The device whose events were timed (`cuda:0`); `cpu` for the host's clock."""
+    """The device whose work was waited for (`cuda:0`); `cpu` where calls do their work themselves."""
     calls: int
     """Timed one after another, each once the one before was done."""
     calls_per_sample: int
@@ -145,27 +129,26 @@ class Timing:
         return msgspec.json.format(msgspec.json.encode(asdict(self)), indent=2).decode()
 
     def __str__(self) -> str:
-        from deepscope.measure.timing_report import timing_text
-
-        return timing_text(self).rstrip("\n")
+        return "\n".join(f"{title:<11}  {text}" for title, text in _entries(self))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from deepscope.measure.timing_report import timing_html
-
-        return timing_html(self)
+        """The same for a notebook; the name is escaped."""
+        rows = "".join(
+            f'<tr><th style="text-align:left">{html.escape(title)}</th><td>{html.escape(text)}</td></tr>'
+            for title, text in _entries(self)
+        )
+        return f"<table>{rows}</table>"
 
 
 def timing_of(
     measured: Samples, *, name: str, device: str, batch_size: int | None = None, peak_bytes: int | None = None
 ) -> Timing:
     """The figures of what was measured."""
-    latency = np.array([one.latency_ns for one in measured.samples], np.float64)
-    median = float(np.median(latency))
-    low, high = _median_interval(np.sort(latency))
-    p10, p90, p99 = (float(np.percentile(latency, percent)) for percent in (10, 90, 99))
-    per_second = measured.row_calls * 1e9 / max(measured.row_ns, 1)
+    latency = np.sort(np.array(measured.latencies_ns, np.float64))
+    least, p10, median, p90, p99, most = np.percentile(latency, (0, 10, 50, 90, 99, 100)).tolist()
+    low, high = _median_interval(latency)
     return Timing(
         name=name,
         device=device,
@@ -177,21 +160,21 @@ def timing_of(
         median_low_ns=low,
         median_high_ns=high,
         mean_ns=float(np.mean(latency)),
-        min_ns=float(latency.min()),
+        min_ns=least,
         p10_ns=p10,
         p90_ns=p90,
         p99_ns=p99,
-        max_ns=float(latency.max()),
+        max_ns=most,
         noise_ratio=float(1.4826 * np.median(np.abs(latency - median)) / median) if median else 0.0,
-        host_ns=float(np.median([one.host_ns for one in measured.samples])),
-        calls_per_second=per_second,
+        host_ns=measured.host_ns,
+        calls_per_second=measured.calls_per_second,
         batch_size=batch_size,
-        items_per_second=None if batch_size is None else batch_size * per_second,
+        items_per_second=None if batch_size is None else batch_size * measured.calls_per_second,
         peak_bytes=peak_bytes,
     )
 
 
-def _median_interval(ordered: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
+def _median_interval(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> tuple[float, float]:
     """The k-th smallest and the k-th largest, for the largest k at which at most 5 % lie outside of them.
 
     That the median is below the k-th smallest of n has the probability of fewer than k heads in n throws of a coin
@@ -209,3 +192,43 @@ def _median_interval(ordered: Sequence[float] | np.ndarray[tuple[int], np.dtype[
 
 
 _LN2 = math.log(2)
+
+
+def _entries(timing: Timing) -> Iterator[tuple[str, str]]:
+    yield "function", f"{printable(timing.name)} on {timing.device}"
+    yield (
+        "median",
+        (
+            f"{_time(timing.median_ns)}  (95 %: {_time(timing.median_low_ns)} to {_time(timing.median_high_ns)}; "
+            f"noise {100 * timing.noise_ratio:.1f} %)"
+        ),
+    )
+    yield "p10 p90 p99", f"{_time(timing.p10_ns)}  {_time(timing.p90_ns)}  {_time(timing.p99_ns)}"
+    yield "min max", f"{_time(timing.min_ns)}  {_time(timing.max_ns)}"
+    if timing.device != "cpu":
+        yield "host", f"{_time(timing.host_ns)} until the call returned"
+    yield "throughput", _throughput(timing)
+    if timing.peak_bytes is not None:
+        yield "memory", f"{bytes_text(timing.peak_bytes) or '0B'} at the peak, above what was there before"
+    yield "measured", _measured(timing)
+
+
+def _throughput(timing: Timing) -> str:
+    calls = f"{_rate(timing.calls_per_second)} calls/s"
+    return calls if timing.items_per_second is None else f"{calls}, {_rate(timing.items_per_second)} items/s"
+
+
+def _measured(timing: Timing) -> str:
+    calls = f"{count_text(timing.calls)} calls"
+    if timing.calls_per_sample > 1:
+        calls += f", {timing.calls_per_sample:,} timed at once"
+    steady = "" if timing.is_steady else ", not steady by then"
+    return f"{calls} after {count_text(timing.warmup_calls)} of warm-up{steady}"
+
+
+def _time(duration_ns: float) -> str:
+    return time_text(duration_ns) or "0ns"
+
+
+def _rate(value: float) -> str:
+    return count_text(round(value)) if value >= 100 else f"{value:.3g}"
