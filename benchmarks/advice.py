@@ -9,15 +9,13 @@ process, which other programs do not disturb: what a worker process does counts 
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import Program, Spread, run_once
+from measure import Spread, run_for_result
 from results import Goal, Result, make_parser
 
 _STEPS = Path(__file__).resolve().parent / "programs" / "advice.py"
@@ -43,11 +41,8 @@ class Round:
 
 
 def run(python: str, rule: str, steps: int, *words: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as folder:
-        command = [python, str(_STEPS), "--rule", rule, "--steps", str(steps), "--folder", folder, *words]
-        run_once(Program(f"{rule} {' '.join(words)}", command, {"DEEPSCOPE_CACHE_DIR": folder}))
-        result: dict[str, Any] = json.loads(Path(folder, "result.json").read_text())
-        return result
+    command = [python, str(_STEPS), "--rule", rule, "--steps", str(steps), *words]
+    return run_for_result(f"{rule} {' '.join(words)}", command)[0]
 
 
 def run_round(python: str, rule: str, number: int, steps: int) -> Round:

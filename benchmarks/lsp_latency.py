@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lsp_client import Client, is_ready, open_document
-from measure import Spread
+from measure import Spread, percentile
 from results import RECORDED_TRACE, Goal, Result, make_parser
 
 from deepscope.records import (
@@ -228,10 +228,6 @@ def new_trace(trace: Path, cache: Path) -> tuple[float, int]:
     return seconds, size_bytes
 
 
-def p99(taken: Sequence[float]) -> float:
-    return sorted(taken)[int(0.99 * len(taken))]
-
-
 def measure_requests(result: Result, options: argparse.Namespace, file: Path, cache: Path) -> None:
     taken: dict[str, list[Times]] = {name: [] for name in SERVERS}
     sizes: dict[str, list[float]] = {name: [] for name in SERVERS}
@@ -241,18 +237,18 @@ def measure_requests(result: Result, options: argparse.Namespace, file: Path, ca
             taken[name].append(times)
             sizes[name].append(size_bytes / 1e6)
     for what in (HOVER, FUNCTION_HOVER, HINTS, KEYSTROKE, HINTS_AFTER):
-        spread = Spread.of([p99(times[what]) for times in taken["deepscope"]])
+        spread = Spread.of([percentile(times[what], 99) for times in taken["deepscope"]])
         result.goals.append(Goal(f"{what}: p99, ms", spread, at_most=5))
     rows = [["", *(f"{name}, {figure}" for name in SERVERS for figure in ("p50", "p99", "max"))]]
     for what in taken["idle"][0]:
         cells = []
         for name in SERVERS:
             pooled = [time_ms for times in taken[name] for time_ms in times[what]]
-            cells += [f"{figure:.2f}" for figure in (statistics.median(pooled), p99(pooled), max(pooled))]
+            cells += [f"{figure:.2f}" for figure in (statistics.median(pooled), percentile(pooled, 99), max(pooled))]
         rows.append([what, *cells])
     result.tables[f"requests, ms ({options.rounds:,} of each in {options.repeats} processes)"] = rows
     result.samples["p99_ms"] = {
-        name: [{what: p99(times[what]) for what in times} for times in taken[name]] for name in SERVERS
+        name: [{what: percentile(times[what], 99) for what in times} for times in taken[name]] for name in SERVERS
     }
     memory = [["", *SERVERS], ["after the requests", *(f"{statistics.median(sizes[name]):.0f}" for name in SERVERS)]]
     result.tables["memory, MB"] = memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import statistics
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -68,6 +70,26 @@ class Runs:
         return Spread.of([number(mine) / number(theirs) for mine, theirs in pairs])
 
 
+def wall_s(sample: Sample) -> float:
+    """What ratios and tables take of a sample: its wall time."""
+    return sample.wall_s
+
+
+def cpu_s(sample: Sample) -> float:
+    """Its CPU time."""
+    return sample.cpu_s
+
+
+def peak_bytes(sample: Sample) -> float:
+    """Its peak of memory."""
+    return sample.peak_bytes
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The value that so many per cent of the others lie below."""
+    return sorted(values)[min(len(values) * percent // 100, len(values) - 1)]
+
+
 def run_once(program: Program) -> Sample:
     """Runs the program to its end.
 
@@ -77,19 +99,13 @@ def run_once(program: Program) -> Sample:
     Raises:
         RuntimeError: the program failed; the message holds the end of what it wrote to stderr.
     """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        start = time.perf_counter()
-        child = subprocess.Popen(list(program.command), stdout=out, stderr=err, env=environment(program))
+
+    def waited(child: subprocess.Popen[bytes]) -> tuple[float, float]:
         _, status, usage = os.wait4(child.pid, 0)
-        wall_s = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
-        out.seek(0)
-        err.seek(0)
-        if child.returncode != 0:
-            tail = err.read().decode(errors="replace")[-4000:]
-            raise RuntimeError(f"{program.name}: exit code {child.returncode}: {' '.join(program.command)}\n{tail}")
-        output = out.read().decode(errors="replace")
-    return Sample(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, output)
+        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT
+
+    return _run(program, waited)
 
 
 def run_tree(program: Program) -> Sample:
@@ -100,23 +116,41 @@ def run_tree(program: Program) -> Sample:
     Raises:
         RuntimeError: the program failed; the message holds the end of what it wrote to stderr.
     """
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        start, cpu_s = time.perf_counter(), _cpu_s()
-        child = subprocess.Popen(list(program.command), stdout=out, stderr=err, env=environment(program))
-        process, peak = psutil.Process(child.pid), 0
+
+    def waited(child: subprocess.Popen[bytes]) -> tuple[float, float]:
+        before_s, process, peak = _children_cpu_s(), psutil.Process(child.pid), 0
         while child.poll() is None:
             peak = max(peak, _looked_at(process))
             time.sleep(_PAUSE_S)
-        wall_s = time.perf_counter() - start
+        return _children_cpu_s() - before_s, peak
+
+    return _run(program, waited)
+
+
+def run_for_result(name: str, command: Sequence[str]) -> tuple[dict[str, Any], Sample]:
+    """What a program wrote to `result.json` in the new `--folder` that it is given, which holds its cache, too."""
+    with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as folder:
+        sample = run_once(Program(name, [*command, "--folder", folder], {"DEEPSCOPE_CACHE_DIR": folder}))
+        result: dict[str, Any] = json.loads(Path(folder, "result.json").read_text())
+        return result, sample
+
+
+def _run(program: Program, wait: Callable[[subprocess.Popen[bytes]], tuple[float, float]]) -> Sample:
+    """Runs it; `wait` waits for its end, and tells CPU seconds and the peak in bytes."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        start = time.perf_counter()
+        child = subprocess.Popen(list(program.command), stdout=out, stderr=err, env=environment(program))
+        spent_s, peak = wait(child)
+        taken_s = time.perf_counter() - start
         out.seek(0)
         err.seek(0)
         if child.returncode != 0:
             tail = err.read().decode(errors="replace")[-4000:]
             raise RuntimeError(f"{program.name}: exit code {child.returncode}: {' '.join(program.command)}\n{tail}")
-        return Sample(wall_s, _cpu_s() - cpu_s, peak, out.read().decode(errors="replace"))
+        return Sample(taken_s, spent_s, int(peak), out.read().decode(errors="replace"))
 
 
-def _cpu_s() -> float:
+def _children_cpu_s() -> float:
     """Of all processes that have ended, with those that they waited for."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime

@@ -5,14 +5,12 @@ Each kind runs in a process of its own. All times are CPU time of the thread, a 
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from measure import Program, Spread, run_once
+from measure import Spread, run_for_result
 from results import Goal, Result, make_parser
 
 _STEPS = Path(__file__).resolve().parent / "programs" / "python_code.py"
@@ -22,14 +20,6 @@ KINDS = (
 )  # fmt: skip
 _CLOSE_MS, _CLOSE_SHARE = 2.0, 0.25
 """Shown times may be so far from plain ones."""
-
-
-def run(python: str, kind: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="deepscope-benchmark-") as folder:
-        command = [python, str(_STEPS), "--kind", kind, "--folder", folder]
-        run_once(Program(kind, command, {"DEEPSCOPE_CACHE_DIR": folder}))
-        result: dict[str, Any] = json.loads(Path(folder, "result.json").read_text())
-        return result
 
 
 def error(one: dict[str, Any]) -> float:
@@ -58,7 +48,7 @@ def main() -> None:
     for kind in kinds:
         rounds = []
         for number in range(options.repeats):
-            rounds.append(run(options.python, kind))
+            rounds.append(run_for_result(kind, [options.python, str(_STEPS), "--kind", kind])[0])
             print(f"round {number + 1}  {kind}", file=sys.stderr)
         far = Spread.of([0.0 if one["is_slowed"] else error(one) for one in rounds])
         result.goals.append(Goal(f"{kind}: error of the shown time / allowed", far, at_most=1.0))

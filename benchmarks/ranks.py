@@ -16,23 +16,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from measure import Program, Runs, Sample, Spread, run_once, run_rounds, run_tree
+from measure import Program, Runs, Spread, cpu_s, peak_bytes, run_once, run_rounds, run_tree, wall_s
 from results import Goal, Result, make_parser
 
 _HERE = Path(__file__).resolve().parent
 _LABELS = {"read": "deepscope ranks", "cached": "the same, cached", "hta": "HTA"}
-
-
-def wall(sample: Sample) -> float:
-    return sample.wall_s
-
-
-def cpu(sample: Sample) -> float:
-    return sample.cpu_s
-
-
-def peak(sample: Sample) -> float:
-    return sample.peak_bytes
 
 
 def make(python: str, folder: Path, ranks: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -79,9 +67,9 @@ def check(report: dict[str, Any], ranks: int) -> None:
 def rows_of(runs: Runs, ranks: int, megabytes: float) -> list[list[str]]:
     rows = []
     for name in runs.samples:
-        time, memory = runs.spread(name, wall), runs.spread(name, peak)
+        time, memory = runs.spread(name, wall_s), runs.spread(name, peak_bytes)
         rows.append([f"{ranks} ranks, {_LABELS[name]}", f"{megabytes:.0f}", f"{time.median:.2f}",
-                     f"{time.low:.2f} to {time.high:.2f}", f"{1e3 * runs.spread(name, cpu).median / ranks:.0f}",
+                     f"{time.low:.2f} to {time.high:.2f}", f"{1e3 * runs.spread(name, cpu_s).median / ranks:.0f}",
                      f"{memory.median / 1e6:.0f}"])  # fmt: skip
     return rows
 
@@ -113,8 +101,8 @@ def measure(result: Result, options: argparse.Namespace, work: Path) -> None:
             result.samples[f"{ranks} ranks, not found"] = wrong
         if "hta" in runs.samples:
             result.goals += [
-                Goal(f"{ranks} ranks: times faster than HTA", runs.ratio("hta", "read", wall), at_least=1),
-                Goal(f"{ranks} ranks: peak memory / HTA's", runs.ratio("read", "hta", peak), at_most=1 / 3),
+                Goal(f"{ranks} ranks: times faster than HTA", runs.ratio("hta", "read", wall_s), at_least=1),
+                Goal(f"{ranks} ranks: peak memory / HTA's", runs.ratio("read", "hta", peak_bytes), at_most=1 / 3),
             ]
         result.add_runs(f"{ranks} ranks", runs)
         if not options.keep:
@@ -132,8 +120,8 @@ def growth(all_runs: dict[int, Runs]) -> list[Goal]:
     small, large = sizes[0], sizes[-1]
     goals = []
     for name, label in (("read", "reading"), ("cached", "cached")):
-        times = [all_runs[size].spread(name, cpu).median / size for size in (small, large)]
-        memory = [all_runs[size].spread(name, peak).median for size in (small, large)]
+        times = [all_runs[size].spread(name, cpu_s).median / size for size in (small, large)]
+        memory = [all_runs[size].spread(name, peak_bytes).median for size in (small, large)]
         ratio, further = times[1] / times[0], (memory[1] - memory[0]) / (large - small) / 1e6
         limit = 1.1 if name == "read" else None
         goals += [

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import Program, Runs, Sample, Spread, run_once, run_rounds
+from measure import Program, Runs, Spread, cpu_s, peak_bytes, run_once, run_rounds, wall_s
 from results import RECORDED_TRACE, Goal, Result, make_parser
 
 _HERE = Path(__file__).resolve().parent
@@ -37,18 +37,6 @@ class Source:
     path: Path
     size_bytes: int
     """Uncompressed, as `larger_trace.py` writes one copy."""
-
-
-def wall(sample: Sample) -> float:
-    return sample.wall_s
-
-
-def cpu(sample: Sample) -> float:
-    return sample.cpu_s
-
-
-def peak(sample: Sample) -> float:
-    return sample.peak_bytes
 
 
 def programs(python: str, trace: Path, cache: Path) -> dict[str, Program]:
@@ -98,14 +86,14 @@ def check_copies(reports: dict[int, dict[str, Any]]) -> None:
 def comparison_rows(runs: Runs, megabytes: float) -> list[list[str]]:
     rows = [["", "wall s", "low to high", "CPU s", "peak MB", "MB/s"]]
     for name in runs.samples:
-        time = runs.spread(name, wall)
+        time = runs.spread(name, wall_s)
         rows.append(
             [
                 _LABELS[name],
                 f"{time.median:.2f}",
                 f"{time.low:.2f} to {time.high:.2f}",
-                f"{runs.spread(name, cpu).median:.2f}",
-                f"{runs.spread(name, peak).median / 1e6:.0f}",
+                f"{runs.spread(name, cpu_s).median:.2f}",
+                f"{runs.spread(name, peak_bytes).median / 1e6:.0f}",
                 f"{megabytes / time.median:.0f}",
             ]
         )
@@ -119,14 +107,18 @@ def comparison_goals(title: str, runs: Runs, times_faster: float) -> list[Goal]:
             goals += [
                 Goal(
                     f"{title}: times faster than {_LABELS[other]}",
-                    runs.ratio(other, "deepscope", wall),
+                    runs.ratio(other, "deepscope", wall_s),
                     at_least=times_faster,
                 ),
-                Goal(f"{title}: peak memory / {_LABELS[other]}'s", runs.ratio("deepscope", other, peak), at_most=1 / 3),
+                Goal(
+                    f"{title}: peak memory / {_LABELS[other]}'s",
+                    runs.ratio("deepscope", other, peak_bytes),
+                    at_most=1 / 3,
+                ),
             ]
     if "typed" in runs.samples:
         goals.append(
-            Goal(f"{title}: CPU time / {_LABELS['typed']}'s", runs.ratio("deepscope", "typed", cpu), at_most=3)
+            Goal(f"{title}: CPU time / {_LABELS['typed']}'s", runs.ratio("deepscope", "typed", cpu_s), at_most=3)
         )
     return goals
 
@@ -170,10 +162,10 @@ def measure_growth(result: Result, options: argparse.Namespace, folder: Path, so
     sizes = [traces[count].stat().st_size / 1e6 for count in counts]
     rows = [["copies", "MB", "wall s", "CPU s", "CPU ms per MB", "peak MB", "peak / size"]]
     for count, size in zip(counts, sizes, strict=True):
-        time = runs.spread(str(count), wall).median
-        memory = runs.spread(str(count), peak).median / 1e6
-        cpu_s = runs.spread(str(count), cpu).median
-        cells = [f"{size:.0f}", f"{time:.2f}", f"{cpu_s:.2f}", f"{1e3 * cpu_s / size:.1f}"]
+        time = runs.spread(str(count), wall_s).median
+        memory = runs.spread(str(count), peak_bytes).median / 1e6
+        spent = runs.spread(str(count), cpu_s).median
+        cells = [f"{size:.0f}", f"{time:.2f}", f"{spent:.2f}", f"{1e3 * spent / size:.1f}"]
         rows.append([str(count), *cells, f"{memory:.0f}", f"{memory / size:.2f}"])
     result.tables[f"{source.kind}, growth of deepscope report; medians of {options.repeats}"] = rows
 
