@@ -38,11 +38,6 @@ class Lateness:
     late_steps: int
     steps: int
 
-    @property
-    def is_usual(self) -> bool:
-        """Late in at least half of the steps."""
-        return 2 * self.late_steps >= self.steps
-
 
 def lateness(own: Floats, weights: Floats, step_ns: float) -> dict[int, Lateness]:
     """The ranks (places) that are late beyond noise.

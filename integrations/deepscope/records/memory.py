@@ -69,9 +69,6 @@ class DeviceMemory(msgspec.Struct, kw_only=True):
     """Some 500 points at most, the peak among them."""
 
 
-_LINE_KEY = ("file", "line", "function", "exact")
-
-
 class MemoryFailure(msgspec.Struct, kw_only=True):
     """An allocation that failed, and what was live then."""
 

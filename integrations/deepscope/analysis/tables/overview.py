@@ -122,9 +122,6 @@ def _work_of_steps(analysis: Analysis) -> Mask:
 # torch_tb_profiler/profiler/gpu_metrics_parser.py and kernel_parser.py of version 0.4.3.
 
 
-MEASURES = ("utilisation", "SM efficiency", "occupancy", "tensor cores")
-
-
 class DeviceUse(NamedTuple):
     """One measure of one device, as a part of a time."""
 

@@ -42,11 +42,6 @@ class Samples:
     def __len__(self) -> int:
         return len(self._at)
 
-    @property
-    def last_ns(self) -> int:
-        """When the last one was taken."""
-        return self._at[-1] if self._at else 0
-
     def add(self, at_ns: int, values: Sequence[float]) -> None:
         """One reading of all series."""
         read = array("d", values)  # all of them or, where one is no number, none

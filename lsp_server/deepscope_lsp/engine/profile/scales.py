@@ -88,11 +88,6 @@ def program_of(profile: Profile) -> str:
     return "".join(parts_of(max(weights, key=lambda file: weights[file])).parts[-1:])
 
 
-def step_durations_ns(profile: Profile) -> list[float]:
-    """The duration of each step; a profile has the sums over its ranks."""
-    return [step.duration_ns / max(1, profile.totals.ranks) for step in profile.steps]
-
-
 def mean_step_ns(profile: Profile) -> int | None:
     """The mean duration of a step; None where the trace has none."""
     length_ns = step_length_ns(profile)
