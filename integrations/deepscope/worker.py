@@ -76,7 +76,7 @@ def _columns(request: ColumnsRequest, progress: Progress) -> bytes:
 
         make_timeline(request.file, partial=request.partial, progress=progress)
         return b""
-    from deepscope.dashboard.memory.build import moments_of
+    from deepscope.dashboard.moments import moments_of
     from deepscope.store.mapped import encoded
     from deepscope.store.opening import open_attribution
 

@@ -15,7 +15,7 @@ import msgspec
 
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.background import Background
-from deepscope.dashboard.memory.moments import Moments, read_moments
+from deepscope.dashboard.moments import Moments, read_moments
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.processes import Progress

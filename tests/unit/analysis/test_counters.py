@@ -17,7 +17,7 @@ from deepscope.analysis.build import build_profile
 from deepscope.analysis.numbers.counter_levels import Level
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.counters import MOST_SERIES
-from deepscope.dashboard.pages.counters import counter_charts
+from deepscope.dashboard.pages.steps import counter_charts
 from deepscope.records import CounterSeries, Profile
 from deepscope.records.merging import RankRecords, merge
 from deepscope.report.exports.tensorboard import scalars

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import built_profiles
-from deepscope.dashboard.pages.counters import counter_charts, counter_rows
+from deepscope.dashboard.pages.steps import counter_charts, counter_rows
 from deepscope.records import CounterSeries
 
 MIB = 1 << 20

@@ -13,8 +13,7 @@ from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.numbers.memory_blocks import device_codes
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.memory import memory_table
-from deepscope.dashboard.memory import build
-from deepscope.dashboard.memory.moments import DeviceMoments, Moments
+from deepscope.dashboard.moments import DeviceMoments, Moments, moments_of
 from deepscope.errors import OptionError
 from deepscope.records import Memory
 from deepscope.store.mapped import decoded, encoded
@@ -33,7 +32,7 @@ def path(request: pytest.FixtureRequest) -> Path:
 def analysed(path: Path) -> tuple[Analysis, Memory, Moments]:
     attribution = attribute(read_trace(path))
     analysis = analyse(attribution)
-    return analysis, memory_table(analysis), build.moments_of(attribution)
+    return analysis, memory_table(analysis), moments_of(attribution)
 
 
 def some_rows(device: DeviceMoments) -> list[int]:

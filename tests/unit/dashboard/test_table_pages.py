@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from deepscope.dashboard.answer import Choice, Table
-from deepscope.dashboard.pages.idle import idle_of
 from deepscope.dashboard.pages.kernels import KernelAsked, kernel, kernels
 from deepscope.dashboard.pages.modules import ModulesAsked, modules
 from deepscope.dashboard.pages.operator_details import OperatorAsked, operator, operator_variants
 from deepscope.dashboard.pages.operators import OperatorsAsked, operators
 from deepscope.dashboard.pages.overview import overview
+from deepscope.dashboard.pages.parts import idle_of, training_of
 from deepscope.dashboard.pages.steps import steps
-from deepscope.dashboard.pages.training import training_of
 from deepscope.errors import OptionError
 from deepscope.records import Detail, Profile
 from deepscope.report.json_report import report_object

@@ -10,7 +10,7 @@ import msgspec
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.memory.moments import Held, Moments, Owner
+from deepscope.dashboard.moments import Held, Moments, Owner
 from deepscope.dashboard.pages.tables import table_of
 from deepscope.dashboard.pages.words import word
 from deepscope.errors import OptionError

@@ -16,7 +16,7 @@ from deepscope.dashboard.timeline.answers import CodeLine
 from deepscope.dashboard.timeline.busy import busy_of_devices, busy_of_tracks
 from deepscope.dashboard.timeline.columns import Columns, OwnWork, Slices
 from deepscope.dashboard.timeline.counters import counters_of
-from deepscope.dashboard.timeline.facts import facts_of
+from deepscope.dashboard.timeline.details import facts_of
 from deepscope.dashboard.timeline.levels import levels_of
 from deepscope.dashboard.timeline.links import links_of
 from deepscope.dashboard.timeline.names import cut, kinds_of, labels_of, line_title

@@ -1,15 +1,27 @@
-"""All that is known of one slice."""
+"""All that is known of one slice: where it is, what it belongs to, and facts such as shapes, bytes and FLOPs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
+from deepscope.analysis.numbers.flops import flops_of_operators
+from deepscope.analysis.numbers.queueing import queueing
+from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.dashboard.answer import Fact
 from deepscope.dashboard.timeline.answers import SliceDetails
-from deepscope.dashboard.timeline.columns import KINDS, Columns
-from deepscope.dashboard.timeline.facts import facts_at
+from deepscope.dashboard.timeline.columns import KINDS, Columns, FactColumn
 from deepscope.dashboard.timeline.links import links_at
 from deepscope.dashboard.timeline.names import whole_name
 from deepscope.dashboard.timeline.places import row_of
+from deepscope.dashboard.timeline.texts import Texts
 from deepscope.errors import OptionError
 from deepscope.printable import printable
+from deepscope.quantities import bytes_text, rate_text, time_text
+from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import QUEUE_OFFSET, Int64
 
 _DEEPEST = 2_000
 """So many lines around a slice are told."""
@@ -48,4 +60,164 @@ def _stack(columns: Columns, path: int) -> list[int]:
     while path > 0 and len(found) < _DEEPEST:
         found.append(int(columns.path_place[path]))
         path = int(columns.path_parent[path])
+    return found
+
+
+_LONGEST = 10_000
+"""Letters of one fact."""
+
+_TEXTS = {
+    "category": "Category",
+    "operator": "Launched by operator",
+    "operator_shapes": "Its input shapes",
+    "shapes": "Input shapes",
+    "dtypes": "Input types",
+    "strides": "Input strides",
+    "concrete": "Other inputs",
+    "grid": "Grid",
+    "block": "Block",
+    "collective": "Collective",
+    "element_type": "Element type",
+    "group": "Process group",
+    "group_description": "Its purpose",
+    "group_ranks": "Its ranks",
+}
+"""Facts that are texts, with what they are called."""
+
+Words = Callable[[int], str]
+
+
+def _plain(value: int) -> str:
+    return f"{value:,}"
+
+
+_NUMBERS: dict[str, tuple[str, Words]] = {
+    "in_elements": ("Elements in", _plain),
+    "out_elements": ("Elements out", _plain),
+    "group_size": ("Ranks", _plain),
+    "registers": ("Registers per thread", _plain),
+    "shared_memory": ("Shared memory per block", lambda value: bytes_text(value) or "0B"),
+    "occupancy": ("Estimated occupancy", lambda value: f"{value}%"),
+    "blocks_per_sm": ("Blocks per multiprocessor", lambda value: f"{value / 1000:.2f}"),
+    "size_bytes": ("Size", lambda value: bytes_text(value) or "0B"),
+    "flops": ("FLOPs", _plain),
+    "launch_delay": ("From launch to start", lambda value: time_text(value) or "0ns"),
+    "queued": ("Queued before it", _plain),
+    "stream": ("Stream", str),
+    "step": ("Launched in step", str),
+    "sequence": ("Sequence number", str),
+    "correlation": ("Correlation", str),
+    "external_id": ("External id", str),
+}
+
+
+def facts_of(of: Attribution, of_event: Int64) -> tuple[list[FactColumn], Texts]:
+    """All facts of a trace by kind, and the texts in them; `of_event` is the slice of each event."""
+    numbers = _of_events(of) | _of_work(of) | _of_operators(of)
+    told = _of_messages(of) | _of_launches(of)
+    code = {key: told[key] if key in told else _text_column(of, key) for key in _TEXTS}
+    used, place = distinct_places(np.concatenate([values for _, values in code.values()]))
+    found, begin = [], 0
+    for key, (event, values) in code.items():
+        found.append(_column(key, of_event[event], place[begin : begin + len(values)]))
+        begin += len(values)
+    found += [_column(key, of_event[event], values) for key, (event, values) in numbers.items()]
+    strings = of.trace.strings
+    return [one for one in found if len(one.slice)], Texts.of(strings[one] for one in used.tolist())
+
+
+EventFacts = tuple[Int64, Int64]
+"""Events, and what is told of each."""
+
+
+def _text_column(of: Attribution, key: str) -> EventFacts:
+    column = getattr(of.trace.events, key)
+    event = np.flatnonzero(column >= 0)
+    return event, column[event].astype(np.int64)
+
+
+def _of_events(of: Attribution) -> dict[str, EventFacts]:
+    events = of.trace.events
+    on_device = (events.kind >= Kind.KERNEL) & (events.kind <= Kind.DEVICE_SPAN)
+    found = {}
+    for key in ("sequence", "external_id", "correlation", "size_bytes", "occupancy", "registers", "shared_memory"):
+        column = getattr(events, key)
+        event = np.flatnonzero((column >= 0) & (column < QUEUE_OFFSET))
+        found[key] = event, column[event].astype(np.int64)
+    event = np.flatnonzero(on_device & (events.stream >= 0) & (events.stream < 1 << 31))
+    found["stream"] = event, events.stream[event]
+    event = np.flatnonzero(events.blocks_per_sm >= 0)
+    per_sm = np.minimum(events.blocks_per_sm[event].astype(np.float64), 1e12)
+    found["blocks_per_sm"] = event, np.rint(1000 * np.nan_to_num(per_sm)).astype(np.int64)
+    return found
+
+
+def _of_messages(of: Attribution) -> dict[str, EventFacts]:
+    messages = of.trace.messages
+    found = {}
+    for key in ("collective", "element_type", "group", "group_description", "group_ranks"):
+        column = getattr(messages, key)
+        known = column >= 0
+        found[key] = messages.event[known], column[known]
+    return found
+
+
+def _of_launches(of: Attribution) -> dict[str, EventFacts]:
+    """The operators that launched work, and the shapes of their arguments."""
+    work, events = of.work, of.trace.events
+    rows = np.flatnonzero(work.counts & (work.metric == "device"))
+    operator = pick(of.operators.nodes, pick(of.operators.around, work.node[rows]))
+    event, operator = work.event[rows[operator >= 0]], operator[operator >= 0]
+    shapes = events.shapes[operator].astype(np.int64)
+    return {
+        "operator": (event, events.name[operator].astype(np.int64)),
+        "operator_shapes": (event[shapes >= 0], shapes[shapes >= 0]),
+    }
+
+
+def _of_work(of: Attribution) -> dict[str, EventFacts]:
+    work = of.work
+    found = {}
+    if work.metric == "device":
+        queue = queueing(work)
+        rows = np.flatnonzero(queue.launched & work.counts)
+        found["launch_delay"] = work.event[rows], queue.delay_ns[rows]
+        found["queued"] = work.event[rows], queue.queued[rows]
+    rows = np.flatnonzero(work.counts & (work.step >= 0))
+    found["step"] = work.event[rows], of.training.steps.number[work.step[rows]]
+    messages = of.trace.messages
+    for key in ("in_elements", "out_elements", "group_size"):
+        column = getattr(messages, key)
+        found[key] = messages.event[column >= 0], column[column >= 0]
+    return found
+
+
+def _of_operators(of: Attribution) -> dict[str, EventFacts]:
+    flops = flops_of_operators(of.trace, of.operators).counted
+    known = flops > 0
+    return {"flops": (of.operators.nodes[known], flops[known])}
+
+
+def _column(key: str, slices: Int64, values: Int64) -> FactColumn:
+    order = np.argsort(slices, kind="stable")
+    return FactColumn(key, slices[order].astype(np.int32), values[order])
+
+
+def facts_at(columns: Columns, one: int) -> list[Fact]:
+    """All facts of a slice, in the order in which they are told."""
+    known: dict[str, int] = {}
+    for column in columns.facts:
+        place = int(np.searchsorted(column.slice, one))
+        if place < len(column.slice) and column.slice[place] == one:
+            known[column.key] = int(column.value[place])
+    found = [
+        Fact(label=label, value=printable(columns.texts[known[key]])[:_LONGEST])
+        for key, label in _TEXTS.items()
+        if key in known
+    ]
+    found += [Fact(label=label, value=words(known[key])) for key, (label, words) in _NUMBERS.items() if key in known]
+    slices = columns.slices
+    kind, length = KINDS[columns.labels.kind[slices.label[one]]], int(slices.end[one] - slices.start[one])
+    if kind == "copy" and (rate := rate_text(known.get("size_bytes", 0), length, "B/s")):
+        found.append(Fact(label="Bandwidth", value=rate))
     return found

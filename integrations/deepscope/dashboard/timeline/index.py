@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cached_property
 
-from deepscope.dashboard.timeline.answers import Durations, Matches, Selection, SliceDetails, Timeline, Window
-from deepscope.dashboard.timeline.columns import KINDS, Columns
+import numpy as np
+
+from deepscope.dashboard.timeline.answers import (
+    Durations,
+    Matches,
+    Selection,
+    SliceDetails,
+    SliceKind,
+    Timeline,
+    Window,
+)
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
 from deepscope.dashboard.timeline.counters import counter_head
 from deepscope.dashboard.timeline.details import details_of
-from deepscope.dashboard.timeline.durations import durations_of
-from deepscope.dashboard.timeline.search import NameIndex, at_line, search
+from deepscope.dashboard.timeline.search import NameIndex, at_line, durations_of, search
 from deepscope.dashboard.timeline.selection import selection_of
 from deepscope.dashboard.timeline.window import window_of
-from deepscope.dashboard.timeline.work import work_of
 
 
 class TimelineIndex:
@@ -71,3 +79,26 @@ class TimelineIndex:
     @cached_property
     def _names(self) -> NameIndex:
         return NameIndex(self.columns)
+
+
+_DEVICE: tuple[SliceKind, ...] = ("kernel", "copy", "collective")
+_NO_WORK: tuple[SliceKind, ...] = ("span", "other", "phase", "step")
+
+
+def work_of(columns: Columns) -> tuple[int, int]:
+    """Begin and end of the steps and the device's work; without steps of all that is no span of the profiler's.
+
+    The whole where there is nothing of the kind.
+    """
+    if not len(columns.slices):
+        return 0, columns.end_ns
+    kind = columns.labels.kind[columns.slices.label]
+    is_step = kind == KIND_NUMBER["step"]
+    chosen = is_step | np.isin(kind, _numbers(_DEVICE)) if is_step.any() else ~np.isin(kind, _numbers(_NO_WORK))
+    if not chosen.any():
+        return 0, columns.end_ns
+    return int(columns.slices.start[chosen].min()), int(columns.slices.end[chosen].max())
+
+
+def _numbers(kinds: Iterable[SliceKind]) -> list[int]:
+    return [KIND_NUMBER[kind] for kind in kinds]

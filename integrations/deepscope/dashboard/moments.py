@@ -1,4 +1,4 @@
-"""What of a trace tells what was live at any moment: its blocks and its devices' curves, without the rest."""
+"""What was live at any moment of a trace: its blocks and its devices' curves, without the rest."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from deepscope.analysis.numbers.memory_blocks import Blocks, held_by_owner
-from deepscope.analysis.tables.memory import curve_rows
+from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.numbers.memory import find_memory, reserved_bytes
+from deepscope.analysis.numbers.memory_blocks import Blocks, device_of, held_by_owner
+from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.ownership.modules import find_modules
+from deepscope.analysis.tables.memory import curve_rows, device_name
 from deepscope.errors import OptionError, TraceError
 from deepscope.processes import MessageError, ProcessEndedError, Progress
 from deepscope.records import CurvePoint
@@ -18,6 +22,7 @@ from deepscope.store.files import TraceFile
 from deepscope.store.mapped import decoded
 from deepscope.store.requests import ColumnsRequest
 from deepscope.store.workers import worker
+from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
 Owner = Literal["line", "module"]
@@ -132,3 +137,41 @@ def read_moments(file: TraceFile, progress: Progress, *, partial: bool = False) 
     except (ProcessEndedError, MessageError, MemoryError, ValueError) as error:
         why = "not enough memory to read it" if isinstance(error, MemoryError) else "reading its memory ended early"
         raise TraceError(f"{file.path}: {why}") from error
+
+
+def moments_of(found: Attribution) -> Moments:
+    """The memory of a trace's devices, or of its CPU where that is the device: what its Profile has the curves of."""
+    trace = found.trace
+    locations = found.scopes.locations
+    use = find_memory(
+        trace,
+        found.calls.nested,
+        found.owners.location,
+        len(locations),
+        Extent(None),
+        on_cpu=found.work.metric == "cpu_self",
+    )
+    modules = find_modules(trace, found.calls)
+    allocated_in = pick(modules.instance, pick(modules.of_event, use.event))
+    devices = []
+    for code in distinct_values(use.device).tolist():
+        place, level = use.level_of(code)
+        row = use.rows[place]
+        devices.append(
+            DeviceMoments(
+                name=device_name(*device_of(code)),
+                code=code,
+                ts_ns=trace.memory.ts_ns[row],
+                place=place,
+                allocated_bytes=level,
+                reserved_bytes=reserved_bytes(trace.memory, row),
+            )
+        )
+    return Moments(
+        devices=devices,
+        lines=[AllocationSite(one.file, one.line, one.function) for one in locations],
+        modules=[one.path for one in modules.instances],
+        blocks=use.blocks,
+        line=use.line_of_block,
+        module=pick(allocated_in, use.blocks.begin),
+    )
