@@ -16,7 +16,7 @@ import msgspec
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
-from deepscope.analysis.tables.collective_calls import MOST_CALLS
+from deepscope.analysis.tables.collectives import MOST_CALLS
 from deepscope.comparison import TABLES as COMPARED
 from deepscope.comparison import compare
 from deepscope.dashboard.html_file import html_file

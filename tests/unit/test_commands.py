@@ -13,9 +13,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from deepscope.cli.durations import Duration
-from deepscope.cli.entry import deepscope
-from deepscope.cli.group import COMMANDS
+from deepscope.cli.entry import COMMANDS, deepscope
+from deepscope.cli.param_types import Duration
 from deepscope.cli.progress import Bar
 
 OPTIONS = 95

@@ -10,8 +10,7 @@ from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.recording_cost import recording_cost
 from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.analysis.tables.call_tree import all_parts, call_tree, part_table
-from deepscope.analysis.tables.collective_calls import collective_call_table
-from deepscope.analysis.tables.collectives import collective_table
+from deepscope.analysis.tables.collectives import collective_call_table, collective_table
 from deepscope.analysis.tables.counters import counter_table
 from deepscope.analysis.tables.critical import critical_path_table, step_paths
 from deepscope.analysis.tables.functions import framework_table, function_table
@@ -23,9 +22,8 @@ from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table
 from deepscope.analysis.tables.overview import overview_table
 from deepscope.analysis.tables.own_times import columns_by_block, own_times, whole_columns
-from deepscope.analysis.tables.phases import phase_table
 from deepscope.analysis.tables.step_times import step_times, steps_per_block
-from deepscope.analysis.tables.steps import step_table
+from deepscope.analysis.tables.steps import phase_table, step_table
 from deepscope.analysis.tables.streams import stream_table
 from deepscope.analysis.tables.threads import thread_table
 from deepscope.analysis.tables.totals import resolved, totals

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from deepscope.analysis.peaks import given_peaks
-from deepscope.cli.durations import Duration
 from deepscope.cli.library_logs import SCHEDULER_VARIABLE
 from deepscope.cli.output import warn
+from deepscope.cli.param_types import Duration
 from deepscope.cli.progress import Bar
 from deepscope.processes import ONE_THREAD
 from deepscope.records import PHASES, Detail

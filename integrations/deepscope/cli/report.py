@@ -11,7 +11,7 @@ from deepscope.cli.output import emit, form_option, output_option, rows_option, 
 from deepscope.errors import OptionError
 from deepscope.records import Detail
 from deepscope.report.filters import NO_FILTERS, Filters, check_view
-from deepscope.report.line_choice import check_line, find_line
+from deepscope.report.line_report import check_line, find_line
 from deepscope.report.tables import TABLES, table
 from deepscope.report.top import AGGREGATES, Aggregate, Question
 from deepscope.store import Profile

@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from deepscope.records import Line, Profile
 from deepscope.remap import LineMap
-from deepscope.remap.likeness import shared_ratio
-from deepscope.remap.text_lines import is_meaningful
+from deepscope.remap.likeness import is_meaningful, shared_ratio
 from deepscope.trace.source_lines import source_lines
 
 ALIKE_RATIO = 0.3

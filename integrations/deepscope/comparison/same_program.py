@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping
 
 from deepscope.comparison.pairing import relative_path
 from deepscope.records import Profile, SourceFile
-from deepscope.remap.text_lines import is_meaningful
+from deepscope.remap.likeness import is_meaningful
 from deepscope.trace.source_lines import source_lines
 
 MOST_LINES = 0.5

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from deepscope.remap.text_lines import without_indent
+from deepscope.remap.likeness import without_indent
 
 UNMATCHED = -1
 

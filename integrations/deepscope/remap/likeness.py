@@ -1,4 +1,4 @@
-"""How alike two texts are: equal, equal by hash, or by the share of telling lines that both have."""
+"""What a line's text says by itself, and how alike two texts are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ import hashlib
 from collections.abc import Sequence
 
 from deepscope.records import SourceFile
-from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
+
+MEANINGFUL_LENGTH = 6
+
+
+def is_meaningful(line: str) -> bool:
+    """Whether a line says enough to be recognised elsewhere: a lone bracket, `else:` or a blank line does not."""
+    stripped = line.strip()
+    return len(stripped) >= MEANINGFUL_LENGTH and any(character.isalnum() for character in stripped)
+
+
+def without_indent(line: str) -> str:
+    """A line as it is compared: a line that a new `if` or `with` has moved to the right is the same line."""
+    return line.lstrip(" \t\f")
 
 
 def is_same_text(recorded: SourceFile, lines: Sequence[str]) -> bool:

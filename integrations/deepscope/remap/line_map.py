@@ -18,8 +18,8 @@ from functools import lru_cache
 from itertools import pairwise
 
 from deepscope.remap.diff import UNMATCHED, match_indented, match_lines
+from deepscope.remap.likeness import is_meaningful, without_indent
 from deepscope.remap.moves import Sides, find_moves
-from deepscope.remap.text_lines import is_meaningful, without_indent
 
 
 class LineMap:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from deepscope.remap.text_lines import is_meaningful
+from deepscope.remap.likeness import is_meaningful
 
 BLOCK_LINES = 3
 """So many lines in a row that say something are a block moved, even if each of them stands elsewhere too."""

@@ -9,7 +9,6 @@ from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import CriticalLine, Function, HeldByLine, HeldMemory, Line, Numbers, Profile, Step
 from deepscope.records.places import short_place
-from deepscope.report.bars import shares
 from deepscope.report.counters import counter_columns
 from deepscope.report.critical import KINDS, critical_columns
 from deepscope.report.framework import NO_LINE, RestRow, framework_words, rest_rows, without_framework
@@ -28,7 +27,7 @@ from deepscope.report.places_of_work import (
     thread_columns,
 )
 from deepscope.report.style import Styles
-from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, text_columns
+from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, shares, text_columns
 from deepscope.report.tables import table
 from deepscope.report.whole_run import RUN_COLUMNS
 

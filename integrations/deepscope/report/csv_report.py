@@ -12,9 +12,9 @@ import msgspec
 
 from deepscope.printable import printable
 from deepscope.records import Profile
-from deepscope.report.derived_columns import derived_columns
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
+from deepscope.report.operator_columns import derived_columns
 from deepscope.report.tables import table
 
 _LABELLED = ("operator", "kernel")

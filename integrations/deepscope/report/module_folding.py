@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from deepscope.records import Module, Numbers
 from deepscope.records.below import without_numbers
-from deepscope.report.module_tree import branch_name, tree_order
+from deepscope.report.module_columns import branch_name, tree_order
 
 _SUMMED = (
     *Numbers.__struct_fields__,

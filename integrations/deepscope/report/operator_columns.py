@@ -1,4 +1,4 @@
-"""The columns of the tables of operators: by name, shapes or stacks, by kind, and of `deepscope top`."""
+"""The columns of the tables of operators: by name, shapes or stacks, by kind, and those that JSON and CSV add."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 from deepscope.analysis.numbers.flop_formulas import lacks_formula
 from deepscope.printable import printable
-from deepscope.records import Detail, Operator, Profile, bytes_per_s, flops_per_s
+from deepscope.records import Costs, Detail, Operator, Profile, bytes_per_s, flops_per_s
 from deepscope.report.event_names import readable
+from deepscope.report.line_columns import cost_share
 from deepscope.report.shapes import shapes_text
 from deepscope.report.table_column import ColumnOf, field
 from deepscope.trace.operator_kinds import operator_kind
@@ -141,3 +142,16 @@ def stack_words(stack: str) -> str:
 
 def _last(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2]
+
+
+_OF_OPERATORS = ("share", "flops_per_s", "bytes_per_s")
+
+
+def derived_columns(by: str, profile: Profile) -> list[ColumnOf]:
+    """The columns of the table of a word of `--by`; none where it has fields alone."""
+    if by in {"line", "function"}:
+        per_step = ColumnOf("cost_per_step_ns", "/step", "time", Costs.of(profile).per_step_ns)
+        return [cost_share(profile), per_step]
+    if by == "operator":
+        return [one for one in operator_columns(profile) if one.key in _OF_OPERATORS]
+    return []

@@ -7,10 +7,9 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from deepscope.printable import printable
-from deepscope.quantities import bytes_text, count_text, number_text, rate_text, time_text
+from deepscope.quantities import bytes_text, count_text, number_text, rate_text, share_text, time_text
 from deepscope.records import Profile
 from deepscope.records.places import short_place
-from deepscope.report.bars import share
 from deepscope.report.framework import NO_LINE
 from deepscope.report.layout import Column, Style, cut_end, cut_start
 from deepscope.report.style import Styles
@@ -127,3 +126,36 @@ def place_column(
         return short_place(row.file, row.line, root) if getattr(row, "file", "") else none(row)
 
     return ColumnOf("place", "line", "place", place, "", rank, least=least)
+
+
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_WIDTHS = ((140, 12), (100, 8), (0, 4))
+"""From this width of the table on, so many cells."""
+
+
+def share(values: Sequence[float], whole: float, styles: Styles) -> Column:
+    """The parts of a whole in percent; the large ones stand out."""
+    return Column("share", [share_text(value, whole) for value in values], styles=_heat(values, whole, styles))
+
+
+def shares(values: Sequence[int], whole: int, width: int, styles: Styles) -> list[Column]:
+    """The parts of a whole in percent, and as bars of which the longest fills its cells."""
+    cells = next(cells for least, cells in _WIDTHS if width >= least)
+    largest = max(values, default=0)
+    texts = [bar(value, largest, cells) for value in values] if whole and len(values) > 1 else [""] * len(values)
+    bars = Column("", texts, rank=1, right=False, styles=_heat(values, whole, styles))
+    return [share(values, whole, styles), bars]
+
+
+def bar(value: int, largest: int, cells: int) -> str:
+    """`███▌`: so many eighths of `cells`; nothing for less than half an eighth."""
+    eighths = round(8 * cells * value / largest) if value > 0 and largest > 0 else 0
+    full, rest = divmod(eighths, 8)
+    return "█" * full + _EIGHTHS[rest].strip()
+
+
+def _heat(values: Sequence[float], whole: float, styles: Styles) -> list[Style | None]:
+    return [
+        styles.hot if whole and value >= whole / 5 else styles.warm if whole and value >= whole / 20 else None
+        for value in values
+    ]

@@ -33,7 +33,7 @@ from deepscope.records import (
 )
 from deepscope.report.critical import critical_by_line
 from deepscope.report.memory import memory_by_line
-from deepscope.report.module_tree import largest_modules, tree_order
+from deepscope.report.module_columns import largest_modules, tree_order
 from deepscope.report.whole_run import RunRow, run_rows
 
 _SHORT = {

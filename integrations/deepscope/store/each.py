@@ -15,8 +15,7 @@ from deepscope.records import View
 from deepscope.store.cache import Kind, prune, save_body
 from deepscope.store.files import TraceFile
 from deepscope.store.pool import Got, ReadAnswer, RequestProgress, answers_of_processes, workers_for
-from deepscope.store.read import FilesProgress
-from deepscope.store.requests import ReadRequest, answer, kept_answer, trace_error
+from deepscope.store.requests import FilesProgress, ReadRequest, answer, kept_answer, trace_error
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from deepscope.records.decoding import decoded
 from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
 from deepscope.store.files import TraceFile, single_file
-from deepscope.store.read import cached_profile, read_profile
 from deepscope.store.readable import read_newest
-from deepscope.store.requests import kept_answers
+from deepscope.store.requests import cached_profile, kept_answers, read_profile
 from deepscope.store.run_account import whole_run
 from deepscope.store.runs import Selection
 

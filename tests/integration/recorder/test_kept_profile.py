@@ -18,7 +18,7 @@ from deepscope.capture.saving.saver import wait_for_profile
 from deepscope.records import WHOLE, Profile
 from deepscope.store import cache, load_profile
 from deepscope.store.files import TraceFile, single_file
-from deepscope.store.read import read_profile
+from deepscope.store.requests import read_profile
 from recorded import TESTS, Net, load, run_python, train_step
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from deepscope.records import Profile
 from deepscope.report.below import Node, below
-from deepscope.report.line_choice import find_line
+from deepscope.report.line_report import find_line
 from trace_builder import BACKWARD, TraceBuilder
 
 Build = Callable[..., Profile]

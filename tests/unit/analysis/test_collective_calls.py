@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deepscope.analysis.tables import collective_calls
+from deepscope.analysis.tables import collectives
 from trace_builder import TraceBuilder
 
 US = 1000
@@ -47,7 +47,7 @@ def test_calls_name_their_rows_however_these_are_sorted(profile_of: Any) -> None
 
 
 def test_what_is_beyond_the_limit_is_left_out(profile_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collective_calls, "MOST_CALLS", 3)
+    monkeypatch.setattr(collectives, "MOST_CALLS", 3)
     builder = TraceBuilder()
     for at in range(5):
         builder.kernel("ncclDevKernel_AllReduce", at * US, 100 * at * US, 10 * US, **(TOLD | {"Seq": at}))

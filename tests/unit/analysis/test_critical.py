@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from critical_truth import Truth, run_program
-from deepscope.analysis.critical.lines import KINDS
-from deepscope.analysis.critical.parts import Parts
+from deepscope.analysis.critical.lines import KINDS, Parts
 from deepscope.analysis.tables import critical
 from deepscope.records import CriticalLine, CriticalTimes, Profile
 from deepscope.records.ranks import merge_profiles

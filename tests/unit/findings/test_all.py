@@ -13,7 +13,7 @@ import pytest
 
 import built_profiles
 from deepscope.analysis.findings import RULES, exposed_collectives
-from deepscope.cli.group import LazyGroup
+from deepscope.cli.entry import LazyGroup
 from deepscope.ranks.finding import straggler_findings
 from deepscope.records import PartOf, Profile, Remedy, View
 from deepscope.records.findings import severity_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from deepscope.remap import LineMap
 from deepscope.remap.diff import match_lines
+from deepscope.remap.likeness import is_meaningful
 from deepscope.remap.line_map import pair_changed
-from deepscope.remap.text_lines import is_meaningful
 from deepscope.trace.source_lines import source_lines
 
 REAL_FILES = [Path(argparse.__file__), Path(random.__file__), Path(__file__)]

@@ -14,8 +14,7 @@ from deepscope.errors import OptionError
 from deepscope.records import CallNode, Part, PartKey, Profile
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.below import below, fold_alike, main_branch
-from deepscope.report.line_choice import find_line
-from deepscope.report.line_report import line_csv, line_json, line_object, line_text
+from deepscope.report.line_report import find_line, line_csv, line_json, line_object, line_text
 
 LIBRARY = "/env/lib/python3.12/site-packages/transformers/models/gpt2/modeling_gpt2.py"
 FORWARD = 0

@@ -6,9 +6,9 @@ import pytest
 
 import built_profiles
 from deepscope.records import FrameworkPart, Profile
-from deepscope.report.bars import bar
 from deepscope.report.layout import cell_len
 from deepscope.report.summary import summary
+from deepscope.report.table_column import bar
 from deepscope.report.text import text_report
 
 MS = 10**6

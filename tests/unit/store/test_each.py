@@ -18,7 +18,7 @@ from deepscope.store.cache import cache_folder
 from deepscope.store.each import Wanted, read_each
 from deepscope.store.files import TraceFile
 from deepscope.store.ranks import read_ranks
-from deepscope.store.read import read_profile
+from deepscope.store.requests import read_profile
 from deepscope.store.runs import select
 from random_traces import random_trace
 from trace_builder import TraceBuilder

@@ -13,8 +13,7 @@ from deepscope.records import WHOLE, Profile
 from deepscope.store import each, load_profile, pool
 from deepscope.store.files import TraceFile, single_file
 from deepscope.store.pool import answers_of_processes, workers_for
-from deepscope.store.read import read_profile
-from deepscope.store.requests import ReadRequest
+from deepscope.store.requests import ReadRequest, read_profile
 from random_traces import random_trace
 
 RANKS = 3

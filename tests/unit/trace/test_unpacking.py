@@ -8,8 +8,9 @@ import json
 import pytest
 
 from deepscope.errors import TraceError, TruncatedTraceError, VariableError
-from deepscope.trace.kineto import pieces, unpacking
+from deepscope.trace.kineto import pieces
 from deepscope.trace.kineto.repair import spans
+from deepscope.trace.kineto.source import UnpackLimit
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 
@@ -49,7 +50,7 @@ def test_the_limit_can_be_set_and_lifted(tmp_path, monkeypatch):
 
 
 def test_by_default_no_more_than_the_ratio_is_unpacked_beyond_what_harms_nobody():
-    limit = unpacking.UnpackLimit.of_environment()
+    limit = UnpackLimit.of_environment()
     limit.check("x", 1000, 128 << 20)
     limit.check("x", 100 << 20, 9 << 30)
     with pytest.raises(TraceError):

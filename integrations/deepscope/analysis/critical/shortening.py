@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.critical.joins import JoinKind
-from deepscope.analysis.critical.parts import Parts
+from deepscope.analysis.critical.lines import Parts
 from deepscope.analysis.critical.path import Dependencies, Path, PathKind
 from deepscope.analysis.critical.pieces import Behind
 from deepscope.analysis.critical.timelines import Timelines

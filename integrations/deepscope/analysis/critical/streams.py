@@ -1,10 +1,12 @@
-"""Streams of a trace's work: their processes, their last pieces, and what Kineto's `cuda_sync` spans tell of them."""
+"""Streams of a trace's work, and which work waited for work of other streams: as the trace tells, else by delays."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-from deepscope.analysis.array_ops.selection import Mask, of_kind
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.critical.pieces import Pieces
 from deepscope.trace.arrays import distinct_values, first_with, pick
 from deepscope.trace.kinds import Kind
@@ -74,3 +76,125 @@ def only(chosen: Int64, among: int) -> Mask:
     mask = np.zeros(among, np.bool_)
     mask[chosen] = True
     return mask
+
+
+_STREAM_WAIT = re.compile(r"(?:cuda|hip|cu|musa)StreamWaitEvent\w*")
+_TRIES = 8
+"""So many of the last pieces to end are looked at for one that a stream may have waited for."""
+
+
+def find_stream_waits(trace: Trace, pieces: Pieces) -> Int64:
+    """Of each piece the piece of another stream that its own stream was told to wait for, -1 for none; shape (p,).
+
+    `cuda_sync` spans tell both streams and the call that recorded the event. Without them a call makes the first piece
+    wait that its thread launches after it on any stream: if that started later than its launch and its stream explain,
+    it waited for what ended last, by its start, of the work on other streams launched before the call. Where the trace
+    has no such spans at all, a piece that starts far later than its launch explains, just as work of another stream of
+    its device ends, waited for that: graphs, other threads and full devices leave no call.
+    """
+    events = trace.events
+    result = np.full(len(pieces), -1, np.int64)
+    if not len(pieces):
+        return result
+    calls = np.flatnonzero(named(trace, of_kind(trace, Kind.RUNTIME), _STREAM_WAIT.fullmatch))
+    all_spans = sync_spans(trace)
+    spans = all_spans[named(trace, only(all_spans, len(events)), lambda name: name == "Stream Wait Event")[all_spans]]
+    at = first_with(events.correlation[calls], events.correlation[spans])
+    spans, at = spans[at >= 0], at[at >= 0]
+    recorded, recorded_for = _recorded_waits(trace, pieces, spans, calls[at])
+    rest = np.ones(len(calls), np.bool_)
+    rest[at] = False
+    guessed, guessed_for = _after_calls(trace, pieces, calls[rest])
+    piece, other = np.append(recorded, guessed), np.append(recorded_for, guessed_for)
+    valid = (pieces.end[other] <= pieces.start[piece]) & (pieces.start[other] < pieces.start[piece])
+    piece, other = piece[valid], other[valid]
+    order = np.lexsort((other, pieces.end[other]))  # of several the last to end
+    result[piece[order]] = other[order]
+    if not len(all_spans) and len(distinct_values(pieces.stream)) > 1:
+        _add_unasked(trace, pieces, result)
+    return result
+
+
+def _add_unasked(trace: Trace, pieces: Pieces, result: Int64) -> None:
+    """Put in what pieces waited for that started later than all that is known explains."""
+    device = trace.events.device[pieces.event]
+    known = np.where(result >= 0, pieces.end[result] + pieces.usual_delay_ns, np.iinfo(np.int64).min)
+    explained = np.maximum(pieces.explained_ns, known)
+    late = np.flatnonzero(pieces.start > explained)
+    source = _sources(trace, pieces, late, before=pieces.launch[late], since=explained[late])
+    late, source = late[source >= 0], source[source >= 0]
+    near = (pieces.start[late] - pieces.end[source] <= pieces.usual_delay_ns) & (device[late] == device[source])
+    result[late[near]] = source[near]
+
+
+def _after_calls(trace: Trace, pieces: Pieces, calls: Int64) -> tuple[Int64, Int64]:
+    """Pieces that started late after a call that makes streams wait, and what ended last before they started."""
+    events = trace.events
+    found, asked = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for thread in distinct_values(events.thread[calls]).tolist():
+        times = np.sort(events.start_ns[calls[events.thread[calls] == thread]])
+        own = np.flatnonzero(pieces.thread == thread)
+        own = own[np.lexsort((pieces.launch[own], pieces.stream[own]))]
+        launch = pieces.launch[own]
+        place = np.searchsorted(times, launch, side="right") - 1
+        same = np.append(False, pieces.stream[own][1:] == pieces.stream[own][:-1])[: len(own)]
+        earlier = np.where(same, np.append(0, launch[:-1])[: len(own)], np.iinfo(np.int64).min)
+        first = (place >= 0) & (times[np.maximum(place, 0)] >= earlier)
+        found.append(own[first])
+        asked.append(times[place[first]])
+    piece, at = np.concatenate(found), np.concatenate(asked)
+    ready = np.maximum(pieces.launch[piece], np.where(pieces.before[piece] >= 0, pieces.end[pieces.before[piece]], 0))
+    source = _sources(trace, pieces, piece, before=at, since=ready)
+    return piece[source >= 0], source[source >= 0]
+
+
+def _sources(trace: Trace, pieces: Pieces, piece: Int64, *, before: Int64, since: Int64) -> Int64:
+    """What ended last by the start of each piece on another stream of its process, -1 for none; shape of `piece`.
+
+    Args:
+        trace: any trace.
+        pieces: of its work.
+        piece: those that waited.
+        before: it was launched before this instant.
+        since: it ended after this instant.
+    """
+    process = processes(trace)
+    of_stream = process_of_streams(pieces, process, int(pieces.stream.max()) + 1)[pieces.stream]
+    order = np.lexsort((pieces.start, pieces.end))
+    place = np.searchsorted(pieces.end[order], pieces.start[piece], side="right") - 1
+    source = np.full(len(piece), -1, np.int64)
+    open_ = np.flatnonzero(place >= 0)
+    for _ in range(_TRIES):
+        candidate = order[place[open_]]
+        explains = pieces.end[candidate] > since[open_]
+        fits = (pieces.stream[candidate] != pieces.stream[piece[open_]]) & (pieces.launch[candidate] < before[open_])
+        fits &= explains & (of_stream[candidate] == of_stream[piece[open_]])
+        source[open_[fits]] = candidate[fits]
+        open_ = open_[explains & ~fits]
+        place[open_] -= 1
+        open_ = open_[place[open_] >= 0]
+    return source
+
+
+def _recorded_waits(trace: Trace, pieces: Pieces, spans: Int64, calls: Int64) -> tuple[Int64, Int64]:
+    """Pieces that waited and what they waited for, as `Stream Wait Event` spans tell."""
+    events = trace.events
+    own = stream_of(trace, pieces, events.device[spans], events.stream[spans])
+    other = stream_of(trace, pieces, events.device[spans], events.wait_stream[spans])
+    asked = events.start_ns[calls]
+    never = np.full(len(spans), np.iinfo(np.int64).max)
+    source = last_pieces(pieces, other, recorded_at(trace, spans, asked), never)
+    piece = _first_launched(pieces, own, asked)
+    known = (piece >= 0) & (source >= 0) & (own != other)
+    return piece[known], source[known]
+
+
+def _first_launched(pieces: Pieces, stream: Int64, at: Int64) -> Int64:
+    """The first piece of each stream that was launched at or after an instant, -1 for none."""
+    found = np.full(len(stream), -1, np.int64)
+    for number in distinct_values(stream).tolist():
+        rows = np.flatnonzero(stream == number)
+        low, high = np.searchsorted(pieces.stream, [number, number + 1]).tolist()
+        place = low + np.searchsorted(np.maximum.accumulate(pieces.launch[low:high]), at[rows], side="left")
+        found[rows] = np.where(place < high, place, -1)
+    return found

@@ -12,12 +12,11 @@ from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, of_kind
 from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.joins import find_joins
-from deepscope.analysis.critical.lines import KINDS, path_by_line, sums_of_kinds
-from deepscope.analysis.critical.parts import Parts, find_parts
+from deepscope.analysis.critical.lines import KINDS, Parts, find_parts, path_by_line, sums_of_kinds
 from deepscope.analysis.critical.path import Dependencies, Path, critical_path, dependencies
 from deepscope.analysis.critical.pieces import find_pieces
 from deepscope.analysis.critical.shortening import Shortening
-from deepscope.analysis.critical.stream_waits import find_stream_waits
+from deepscope.analysis.critical.streams import find_stream_waits
 from deepscope.analysis.critical.timelines import Timelines
 from deepscope.analysis.critical.waits import clipped, find_device_waits
 from deepscope.analysis.ownership.attribution import Attribution

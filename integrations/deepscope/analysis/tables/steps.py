@@ -1,4 +1,4 @@
-"""The steps."""
+"""The steps, and the phases of training in them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.idle import idle, timeline
 from deepscope.analysis.numbers.lines import started_by_lines
+from deepscope.analysis.numbers.phases import phase_of_work
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.records import PHASES, Step
+from deepscope.records import PHASES, Phase, Step
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
@@ -141,3 +142,17 @@ def step_excess(of: Attribution) -> Excess:
     most = over.argmax(axis=1)
     excess = over[np.arange(len(steps)), most]
     return Excess(np.where(excess > 0, kept[most], -1), np.maximum(excess, 0))
+
+
+def phase_table(analysis: Analysis) -> list[Phase]:
+    """The phases that hold any time, in the order of a step."""
+    work = analysis.attribution.work
+    wall = analysis.phases.wall_ns(analysis.window).tolist()
+    calls = analysis.phases.calls(analysis.extent).tolist()
+    phase = phase_of_work(work, analysis.phases)[analysis.counted]
+    device = by_line(phase, len(PHASES), work.duration_ns[analysis.counted]).tolist()
+    return [
+        Phase(name=name, wall_ns=wall[i], device_ns=device[i], calls=calls[i])
+        for i, name in enumerate(PHASES)
+        if wall[i] or device[i]
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.critical.pieces import find_pieces
-from deepscope.analysis.critical.stream_waits import find_stream_waits
+from deepscope.analysis.critical.streams import find_stream_waits
 from deepscope.analysis.critical.waits import clipped, find_device_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.dashboard.timeline.answers import Link

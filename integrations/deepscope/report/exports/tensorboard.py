@@ -125,7 +125,7 @@ def _values(step: Step, devices: int, *, is_device: bool) -> dict[str, float]:
 
 
 def _window(analysis: Analysis) -> list[Step]:
-    from deepscope.analysis.tables.phases import phase_table
+    from deepscope.analysis.tables.steps import phase_table
     from deepscope.analysis.tables.totals import totals
 
     if not len(analysis.window.start):

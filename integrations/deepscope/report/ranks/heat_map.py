@@ -1,14 +1,14 @@
-"""A cell for each rank: how far its own time is above the median."""
+"""Cells for ranks: how far each one's own time is above the median, and what each pair exchanges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from deepscope.printable import printable
-from deepscope.quantities import time_text
-from deepscope.ranks.results import RankRow, RanksReport
+from deepscope.quantities import bytes_text, time_text
+from deepscope.ranks.results import PairRow, RankRow, RanksReport
 from deepscope.records.ranges import ranges
-from deepscope.report.layout import cell_len, cut_end
+from deepscope.report.layout import Column, Style, cell_len, cut_end, render
 from deepscope.report.ranks.words import median_own
 from deepscope.report.style import Styles
 
@@ -101,3 +101,37 @@ def _hosts(rows: Sequence[RankRow]) -> dict[str, list[int]]:
     for row in rows:
         found.setdefault(row.host, []).append(row.rank)
     return found
+
+
+LARGEST = 8
+"""Ranks that a matrix can have; of more the largest pairs are listed."""
+
+
+def fits(rows: Sequence[PairRow]) -> bool:
+    """Whether so few ranks take part that a matrix is to be read."""
+    return len(_ranks(rows)) <= LARGEST
+
+
+def pair_matrix(rows: Sequence[PairRow], width: int, styles: Styles) -> Iterator[str]:
+    """Two of them: the bytes that were sent, and the time that it took."""
+    yield from _matrix("bytes", {(row.source, row.target): bytes_text(row.bytes) for row in rows}, rows, width, styles)
+    yield ""
+    yield from _matrix("time", {(row.source, row.target): time_text(row.time_ns) for row in rows}, rows, width, styles)
+
+
+def _matrix(
+    title: str, texts: dict[tuple[int, int], str], rows: Sequence[PairRow], width: int, styles: Styles
+) -> Iterator[str]:
+    ranks = _ranks(rows)
+    most = max((row.time_ns for row in rows), default=0)
+    hot = {(row.source, row.target) for row in rows if most and row.time_ns == most}
+    columns = [Column(title, [f"from {rank}" for rank in ranks], right=False)]
+    for target in ranks:
+        cells = [texts.get((source, target), "·") or "0" for source in ranks]
+        heat: list[Style | None] = [styles.warm if (source, target) in hot else None for source in ranks]
+        columns.append(Column(f"to {target}", cells, styles=heat))
+    yield from render(columns, width, title_style=styles.title)
+
+
+def _ranks(rows: Sequence[PairRow]) -> list[int]:
+    return sorted({rank for row in rows for rank in (row.source, row.target)})

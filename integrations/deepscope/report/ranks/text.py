@@ -16,8 +16,7 @@ from deepscope.report.layout import cut_end, cut_start, render
 from deepscope.report.places_of_work import outside_words
 from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.ranks.forms import rows_of
-from deepscope.report.ranks.heat_map import heat_map
-from deepscope.report.ranks.pair_matrix import fits, pair_matrix
+from deepscope.report.ranks.heat_map import fits, heat_map, pair_matrix
 from deepscope.report.ranks.rank_table import rank_columns, slowest_first
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,

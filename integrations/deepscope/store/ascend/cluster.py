@@ -9,8 +9,7 @@ from typing import TypeVar
 from deepscope.errors import DeepScopeError
 from deepscope.ranks.ascend_rank import AscendRank, AscendStep
 from deepscope.ranks.results import Failure
-from deepscope.store.ascend.cluster_output import read_cluster_output
-from deepscope.store.ascend.database import read_database
+from deepscope.store.ascend.cluster_output import read_cluster_output, read_database
 from deepscope.store.ascend.folders import CLUSTER_FILES, METADATA, RANK_FILES, RankFolder, rank_folder_of, rank_folders
 from deepscope.store.ascend.numbers import rank_of
 from deepscope.store.ascend.tables import decoded, groups_of, read_calls, read_links, read_steps

@@ -13,8 +13,7 @@ from deepscope.records import CriticalLine, Function, Line, Numbers, Profile, To
 from deepscope.report.below import Node, below, fold_alike, merged_trees
 from deepscope.report.paths import Depth
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.profile.call_tree import JoinedNode, joined_calls, subtree_ns
-from deepscope_lsp.engine.profile.opened_tree import NO_LINE, PathNode, opened_tree
+from deepscope_lsp.engine.profile.call_tree import NO_LINE, JoinedNode, PathNode, joined_calls, opened_tree, subtree_ns
 from deepscope_lsp.engine.profile.scales import Scales
 
 _SUMMED = tuple(name for name in Numbers.__struct_fields__ if not name.startswith("total_"))
