@@ -60,17 +60,11 @@ class ModuleNumbers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModuleOperatorNumbers:
+class ModuleOperatorNumbers(OperatorNumbers):
     """The calls of one operator that a module makes itself."""
 
     path: str
     class_name: str
-    operator: str
-    calls: int
-    flops: int
-    backward_flops: int
-    activation_bytes: int
-    moved_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
