@@ -84,6 +84,12 @@ class OperatorInDetail(Operator, kw_only=True, omit_defaults=True):
     max_allocated_bytes: Largest = 0
 
 
+CALL_NUMBERS = tuple(
+    name.removeprefix("max_") for name in OperatorInDetail.__struct_fields__ if name.startswith("max_")
+)
+"""Numbers of each call of an operator: their sums are fields of `Operator`, their maxima of `OperatorInDetail`."""
+
+
 class Kernel(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One kind of device work by name."""
 

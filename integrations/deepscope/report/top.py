@@ -11,6 +11,7 @@ import msgspec
 
 from deepscope.errors import OptionError
 from deepscope.records import OperatorInDetail, Profile, bytes_per_s, flops_per_s
+from deepscope.records.tables import CALL_NUMBERS
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.shapes import parsed
@@ -34,15 +35,6 @@ ORDERS = {
     "name": "name",
 }
 """The words of `--sort`, and the numbers that they stand for."""
-_MEASURED = (
-    "self_device_ns",
-    "total_device_ns",
-    "self_cpu_ns",
-    "total_cpu_ns",
-    "flops",
-    "moved_bytes",
-    "allocated_bytes",
-)
 
 
 class TopRow(msgspec.Struct, kw_only=True):
@@ -129,7 +121,7 @@ def _order(field: str) -> Callable[[TopRow], Any]:
 def _row(name: str, members: Sequence[OperatorInDetail], question: Question, whole: int) -> TopRow:
     of_kind = question.by == "type"
     calls = sum(one.calls for one in members)
-    sums = {field: sum(getattr(one, field) for one in members) for field in _MEASURED}
+    sums = {field: sum(getattr(one, field) for one in members) for field in CALL_NUMBERS}
     if of_kind:  # an operator that another one of its kind calls is in its total already
         sums["total_device_ns"] = sum(one.kind_total_device_ns for one in members)
         sums["total_cpu_ns"] = sum(one.kind_total_cpu_ns for one in members)
@@ -154,7 +146,7 @@ def _aggregated(
     members: Sequence[OperatorInDetail], sums: dict[str, int], calls: int, aggregate: Aggregate
 ) -> dict[str, int]:
     if aggregate == "max":
-        return {field: max(getattr(one, f"max_{field}") for one in members) for field in _MEASURED}
+        return {field: max(getattr(one, f"max_{field}") for one in members) for field in CALL_NUMBERS}
     if aggregate == "mean":
         return {field: round(value / calls) if calls else 0 for field, value in sums.items()}
     return sums

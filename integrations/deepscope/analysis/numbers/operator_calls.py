@@ -16,20 +16,11 @@ from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores, o
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
+from deepscope.records.tables import CALL_NUMBERS
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.operator_kinds import OPERATOR_KINDS, operator_kind
-
-_MAXIMA = (
-    "self_device_ns",
-    "total_device_ns",
-    "self_cpu_ns",
-    "total_cpu_ns",
-    "flops",
-    "moved_bytes",
-    "allocated_bytes",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +59,7 @@ class OperatorCalls:
             f"kind_{name}": by_line(group[self.of_kind], groups, self.columns[name][self.of_kind])[:groups]
             for name in ("total_device_ns", "total_cpu_ns")
         }
-        for name in _MAXIMA:
+        for name in CALL_NUMBERS:
             largest = np.zeros(groups + 1, np.int64)
             np.maximum.at(largest, group, self.columns[name])
             found[f"max_{name}"] = largest[:groups]
