@@ -84,19 +84,18 @@ class OneProfile(Library):
         return self._side_by_side
 
 
-def html_file(profile: Profile, ranks: Sequence[Profile] = (), limit_bytes: int = LIMIT_BYTES) -> str:
-    """The file's text, in ASCII.
+def html_file(profile: Profile, ranks: Sequence[Profile] = ()) -> str:
+    """The file's text, in ASCII: at most `LIMIT_BYTES`, but where the least is larger.
 
     Args:
         profile: what is shown.
         ranks: of several ranks each one's own.
-        limit_bytes: larger only where the least is.
     """
     library = OneProfile(profile, ranks)
     try:
         for budget in _BUDGETS:
             text = _text(title_of(profile), embedded_answers(library, profile, budget))
-            if len(text) <= limit_bytes:
+            if len(text) <= LIMIT_BYTES:
                 break
     finally:
         library.close()

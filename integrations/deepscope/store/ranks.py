@@ -111,13 +111,7 @@ def _folder_of(path: str) -> str:
 
 
 def read_selected(
-    selection: Selection,
-    view: View,
-    *,
-    partial: bool = False,
-    cache: bool = True,
-    scheduler: str = "",
-    progress: Progress | None = None,
+    selection: Selection, view: View, *, partial: bool = False, progress: Progress | None = None
 ) -> ReadRanks:
     """The same of traces that were selected already, and of any part of them. Tables know no parts but steps.
 
@@ -126,7 +120,7 @@ def read_selected(
         OptionError: no rank has such a step, phase or module.
     """
     cluster = Cluster() if view.phase or view.module else tables_beside(selection, view.step)
-    return _read(selection, cluster, Wanted("summary", view, partial, cache, scheduler), progress)
+    return _read(selection, cluster, Wanted("summary", view, partial), progress)
 
 
 def _read(selection: Selection, cluster: Cluster, wanted: Wanted, progress: Progress | None) -> ReadRanks:

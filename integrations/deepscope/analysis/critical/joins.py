@@ -52,17 +52,15 @@ class Joins:
     def __len__(self) -> int:
         return len(self.at)
 
-    def at_or_before(self, thread: Int64, ts: Int64, *, waited: bool = False) -> Int64:
-        """The last join of each thread at or before an instant, -1 for none; with `waited` of those that waited."""
-        chosen = np.flatnonzero(self.waited) if waited else np.arange(len(self))
-        threads, at = self.thread[chosen], self.at[chosen]
+    def at_or_before(self, thread: Int64, ts: Int64) -> Int64:
+        """The last join of each thread at or before an instant, -1 for none."""
         found = np.full(len(ts), -1, np.int64)
         numbers, place = distinct_places(thread)
         for index, number in enumerate(numbers.tolist()):
             rows = np.flatnonzero(place == index)
-            low, high = np.searchsorted(threads, [number, number + 1]).tolist()
-            position = low + np.searchsorted(at[low:high], ts[rows], side="right") - 1
-            found[rows] = np.where(position >= low, chosen[np.maximum(position, 0)] if high > low else -1, -1)
+            low, high = np.searchsorted(self.thread, [number, number + 1]).tolist()
+            position = low + np.searchsorted(self.at[low:high], ts[rows], side="right") - 1
+            found[rows] = np.where(position >= low, position, -1)
         return found
 
 
