@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -46,19 +47,17 @@ def _answered(request: ColumnsRequest | LoadRequest, progress: Progress) -> byte
 def _profile(request: LoadRequest, progress: Progress) -> bytes:
     from deepscope.store.load import load_profile, load_selection
 
-    selected = request.selection
-    load = partial(load_profile, request.path) if selected is None else partial(load_selection, selected)
-    profile = load(
-        step=request.step,
-        phase=request.phase,
-        module=request.module,
-        details=request.details,
-        rank=request.rank,
-        stage=request.stage,
-        partial=request.partial,
-        peaks=request.peaks,
-        progress=progress,
-    )
+    options: dict[str, Any] = {
+        "rank": request.rank,
+        "stage": request.stage,
+        "partial": request.partial,
+        "peaks": request.peaks,
+        "progress": progress,
+    }
+    if request.selection is None:
+        profile = load_profile(request.path, **msgspec.structs.asdict(request.view), **options)
+    else:
+        profile = load_selection(request.selection, request.view, **options)
     return msgspec.msgpack.encode(profile)
 
 

@@ -10,11 +10,10 @@ import click
 
 from deepscope.analysis.peaks import given_peaks
 from deepscope.cli.library_logs import SCHEDULER_VARIABLE
-from deepscope.cli.output import warn
+from deepscope.cli.output import Bar, warn
 from deepscope.cli.param_types import Duration
-from deepscope.cli.progress import Bar
 from deepscope.processes import ONE_THREAD
-from deepscope.records import PHASES, Detail
+from deepscope.records import PHASES, View
 from deepscope.report.filters import Filters
 from deepscope.store import Profile, load_profile
 from deepscope.store.load import load_selection
@@ -87,58 +86,36 @@ def filters_of(include: Sequence[str], exclude: Sequence[str], min_time: float |
     return Filters(tuple(include), tuple(exclude), round((min_time or 0) * 1e9))
 
 
-def load(
-    path: str | None,
-    *,
-    rank: int | None,
-    step: int | None,
-    stage: str | None,
-    peaks: str,
-    partial: bool,
-    no_cache: bool,
-    phase: str = "",
-    module: str = "",
-    details: Sequence[Detail] = (),
-    scheduler: str = "",
-    has_notes: bool = False,
-) -> Profile:
+def load(path: str | None, *, no_cache: bool, has_notes: bool = False, **options: Any) -> Profile:
     """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`.
 
-    What was skipped is written to standard error, but for a form of the profile that has notes of its own.
+    What was skipped is written to standard error, but for a form of the profile that has notes of its own. `options`
+    are those of `load_profile`.
     """
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     with Bar() as progress:
-        profile = load_profile(
-            newest_folder(FOLDERS) if path is None else path,
-            rank=rank,
-            step=step,
-            stage=stage,
-            phase=phase,
-            module=module,
-            details=details,
-            peaks=peaks,
-            partial=partial,
-            cache=not no_cache,
-            scheduler=scheduler,
-            progress=progress,
-        )
+        folder = newest_folder(FOLDERS) if path is None else path
+        profile = load_profile(folder, cache=not no_cache, progress=progress, **options)
     if not has_notes:
         warn(_skipped(profile))
     return profile
 
 
 def load_all(
-    path: str, *, repeats: int, rank: int | None, stage: str | None, no_cache: bool, **options: Any
+    path: str, *, repeats: int, rank: int | None, step: int | None, stage: str | None, no_cache: bool, **options: Any
 ) -> list[Profile]:
     """The newest run at a path with its repeats there, each with a bar on the terminal."""
+    view = View(step=step)
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     given_peaks(options["peaks"])
 
     def loaded(selection: Selection) -> Profile:
         with Bar() as progress:
-            return load_selection(selection, rank=rank, stage=stage, cache=not no_cache, progress=progress, **options)
+            return load_selection(
+                selection, view, rank=rank, stage=stage, cache=not no_cache, progress=progress, **options
+            )
 
     profiles = load_repeats(path, loaded, rank=rank, stage=stage, limit=repeats)
     warn(_skipped(profiles[0]))

@@ -7,8 +7,7 @@ import os
 import click
 
 from deepscope.cli.options import FOLDERS, reading_options, scheduler_address
-from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal, warn
-from deepscope.cli.progress import Bar
+from deepscope.cli.output import Bar, emit, form_option, output_option, rows_option, rows_shown, terminal, warn
 from deepscope.printable import without_secrets
 from deepscope.processes import ONE_THREAD
 from deepscope.store.runs import newest_folder

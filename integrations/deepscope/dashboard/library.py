@@ -22,7 +22,7 @@ from deepscope.processes import Progress
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary
-from deepscope.records import Detail, Profile
+from deepscope.records import Detail, Profile, View
 from deepscope.store.ascend.folders import cluster_folder, tables_of
 from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader, LoadRequest
@@ -286,10 +286,7 @@ class Library:
         return LoadRequest(
             path=selection.files[0].path,
             selection=selection,
-            step=choice.step,
-            phase=choice.phase,
-            module=choice.module,
-            details=details,
+            view=View(step=choice.step, phase=choice.phase, module=choice.module, details=details),
             rank=choice.rank,
             stage=choice.stage,
             partial=self.partial,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
@@ -66,16 +66,14 @@ def load_profile(
         OptionError: it has no such step, rank, stage, phase or module; the message says which it has. Or `peaks`
             cannot be read, or the scheduler cannot be used.
     """
-    _check_view(phase, details)
+    view = View(step=step, phase=phase, module=module, details=tuple(sorted(set(details))))
+    _check_view(view)
     given_peaks(peaks)  # what cannot be read is told before a long read
 
     def read(selection: Selection) -> Profile:
         return load_selection(
             selection,
-            step=step,
-            phase=phase,
-            module=module,
-            details=details,
+            view,
             rank=rank,
             stage=stage,
             partial=partial,
@@ -92,11 +90,8 @@ def load_profile(
 
 def load_selection(
     selection: Selection,
+    view: View = WHOLE,
     *,
-    step: int | None = None,
-    phase: str = "",
-    module: str = "",
-    details: Iterable[Detail] = (),
     rank: int | None = None,
     stage: str | None = None,
     partial: bool = False,
@@ -106,8 +101,7 @@ def load_selection(
     progress: Progress | None = None,
 ) -> Profile:
     """The profile of traces that were selected already, for the same `rank` and `stage`; all else as `load_profile`."""
-    _check_view(phase, details)
-    view = View(step=step, phase=phase, module=module, details=tuple(sorted(set(details))))
+    _check_view(view)
     if len(selection.files) == 1:
         profiles: Sequence[Profile] = [
             _alone(selection.files[0], view, partial=partial, cache=cache, progress=progress)
@@ -221,9 +215,9 @@ def _check(profiles: Sequence[Profile], view: View, *, rank: int | None, stage: 
         raise OptionError("module", view.module, "no module has such a path; --by module shows those there are")
 
 
-def _check_view(phase: str, details: Iterable[str]) -> None:
-    if phase and phase not in PHASES:
-        raise OptionError("phase", phase, f"no such phase; there are: {', '.join(PHASES)}")
-    for one in details:
+def _check_view(view: View) -> None:
+    if view.phase and view.phase not in PHASES:
+        raise OptionError("phase", view.phase, f"no such phase; there are: {', '.join(PHASES)}")
+    for one in view.details:
         if one not in DETAILS:
             raise OptionError("details", one, f"no such table; there are: {', '.join(DETAILS)}")

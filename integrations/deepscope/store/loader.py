@@ -14,7 +14,7 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, NotATraceError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Progress
-from deepscope.records import Detail, Profile, View
+from deepscope.records import WHOLE, Profile, View
 from deepscope.store.load import kept_profile
 from deepscope.store.ranks import ReadRanks, kept_ranks
 from deepscope.store.runs import Selection, select
@@ -35,19 +35,11 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     """What is wanted: a `Profile`, or the `ReadRanks` of `read_selected`."""
     path: str
     selection: Selection | None = None
-    step: int | None = None
-    phase: str = ""
-    module: str = ""
-    details: tuple[Detail, ...] = ()
+    view: View = WHOLE
     rank: int | None = None
     stage: str | None = None
     partial: bool = False
     peaks: str = ""
-
-    @property
-    def view(self) -> View:
-        """The part of the traces that is asked for."""
-        return View(step=self.step, phase=self.phase, module=self.module, details=self.details)
 
 
 class CancelledLoadError(DeepScopeError):

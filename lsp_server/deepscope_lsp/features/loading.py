@@ -11,7 +11,7 @@ from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.printable import without_secrets
-from deepscope.records import Profile
+from deepscope.records import Profile, View
 from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.wording.quantities import in_message, size
@@ -29,7 +29,7 @@ def request_for(project: Project, path: str, selection: Selection | None = None)
     return LoadRequest(
         path=path,
         selection=selection,
-        step=show.step,
+        view=View(step=show.step),
         rank=show.rank,
         stage=show.stage,
         partial=show.partial,

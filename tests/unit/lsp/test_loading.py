@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
+from deepscope.records import View
 from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
 from deepscope.store.runs import select
 from deepscope_lsp.features.loading import _Progress
@@ -53,7 +54,7 @@ def test_what_is_not_there_or_not_in_it(tmp_path: Path) -> None:
     with pytest.raises(NoTraceError):
         Loader(LoadRequest(path=str(tmp_path / "missing"))).load()
     with pytest.raises(OptionError, match="step=77"):
-        Loader(LoadRequest(path=str(record(tmp_path)), step=77)).load()
+        Loader(LoadRequest(path=str(record(tmp_path)), view=View(step=77))).load()
 
 
 def test_a_cancelled_load_starts_nothing(tmp_path: Path) -> None:
