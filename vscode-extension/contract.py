@@ -23,7 +23,7 @@ from msgspec import inspect as shapes
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / folder) for folder in ("lsp_server", "integrations")]
 
-from deepscope.dashboard.questions import QUESTIONS  # noqa: E402
+from deepscope.dashboard.application import QUESTIONS  # noqa: E402
 from deepscope_lsp import answers, arguments  # noqa: E402
 from deepscope_lsp.features.commands import COMMANDS  # noqa: E402
 from deepscope_lsp.features.names import STATUS  # noqa: E402

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from deepscope.cli.entry import COMMANDS, deepscope
+from deepscope.cli.output import Bar
 from deepscope.cli.param_types import Duration
-from deepscope.cli.progress import Bar
 
 OPTIONS = 95
 """At most so many options of all commands."""

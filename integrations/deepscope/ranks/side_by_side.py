@@ -15,14 +15,13 @@ from deepscope.ranks.collectives import collective_rows, fill_waits
 from deepscope.ranks.ended import find_ends, leave_out_waiting, world_of
 from deepscope.ranks.finding import straggler_findings
 from deepscope.ranks.groups import group_rows, set_roles
-from deepscope.ranks.lines import varying_lines
 from deepscope.ranks.matching import match
 from deepscope.ranks.overview import rank_rows, slowest_ranks
 from deepscope.ranks.pairs import pair_rows
 from deepscope.ranks.results import Failure, RankRow, RanksReport
 from deepscope.ranks.stragglers import find_stragglers
 from deepscope.ranks.summary import RankSummary
-from deepscope.ranks.variation import varying_rows
+from deepscope.ranks.variation import varying_lines, varying_rows
 
 
 def side_by_side(summaries: Sequence[RankSummary], failures: Sequence[Failure] = (), path: str = "") -> RanksReport:

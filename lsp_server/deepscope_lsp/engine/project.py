@@ -14,7 +14,7 @@ from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader
 from deepscope.store.recognition import Recognizer
 from deepscope_lsp.answers import Status
-from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.files.path_map import ALIKE_RATIO, PathMap
 from deepscope_lsp.engine.files.unopened_files import UnopenedFiles, lines_on_disk
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex

@@ -52,12 +52,12 @@ from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
 from deepscope_lsp.engine.answering.named_places import resolve_place
 from deepscope_lsp.engine.answering.trace_list import listed_trace, runs_of
+from deepscope_lsp.engine.candidates import run_of
+from deepscope_lsp.engine.discovery import find_traces, resolve_places
 from deepscope_lsp.engine.hidden_codes import hiding_entry
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.settings import in_settings
-from deepscope_lsp.engine.traces.candidates import run_of
-from deepscope_lsp.engine.traces.discovery import find_traces, resolve_places
 from deepscope_lsp.engine.wording.findings import finding_words
 from deepscope_lsp.features import loading, questions
 from deepscope_lsp.features.annotations import measured_lines

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.store.files import NAMED_TRACE_ENDINGS
+from deepscope_lsp.engine.discovery import patterns_of
 from deepscope_lsp.engine.settings import read_settings
-from deepscope_lsp.engine.traces.discovery import patterns_of
 from deepscope_lsp.features import questions
 from deepscope_lsp.features.refreshing import refresh
 from deepscope_lsp.positions import Units

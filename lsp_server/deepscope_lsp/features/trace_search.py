@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deepscope.errors import DeepScopeError, NotATraceError, TruncatedTraceError
 from deepscope.store.recognition import FoundTrace, Recognizer
-from deepscope_lsp.engine.traces.discovery import Places, find_traces, resolve_places
+from deepscope_lsp.engine.discovery import Places, find_traces, resolve_places
 
 if TYPE_CHECKING:
     from deepscope.store.files import TraceFile

@@ -17,7 +17,7 @@ from deepscope.store.loader import CancelledLoadError
 from deepscope.store.run_account import join_ended_run
 from deepscope.store.runs import Selection
 from deepscope_lsp.answers import State
-from deepscope_lsp.engine.traces.discovery import lies_below
+from deepscope_lsp.engine.discovery import lies_below
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.choosing import find_newest, find_previous, read_picked, read_previous, tell_error
 from deepscope_lsp.features.refreshing import tell_status

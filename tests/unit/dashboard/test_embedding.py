@@ -11,11 +11,10 @@ import pytest
 import built_profiles
 from deepscope.dashboard import embedding
 from deepscope.dashboard.answer import Column, Question, Table
-from deepscope.dashboard.application import Application
+from deepscope.dashboard.application import QUESTIONS, Application
 from deepscope.dashboard.embedding import EMBEDDED, Budget, Embedded, cut_table, embedded_answers, key_of
 from deepscope.dashboard.html_file import OneProfile
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.questions import QUESTIONS
 from deepscope.errors import OptionError
 
 ALL = Budget(rows=10**6, nodes=10**6, text_bytes=10**9)

@@ -11,9 +11,9 @@ import pytest
 
 import built_profiles
 from asking import Asking
+from deepscope.dashboard.application import QUESTIONS
 from deepscope.dashboard.html_file import OneProfile as HtmlProfile
 from deepscope.dashboard.pages.words import in_page_words, place_words
-from deepscope.dashboard.questions import QUESTIONS
 from one_profile import OneProfile
 from recorded_traces import OWN_TRACES
 

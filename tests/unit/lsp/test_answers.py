@@ -11,7 +11,7 @@ from deepscope_lsp.engine.answering.call_paths import line_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
 from deepscope_lsp.engine.answering.status import status_of, steps_words
 from deepscope_lsp.engine.answering.trace_list import runs_of
-from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.files.binding import FileHere
 from deepscope_lsp.engine.profile.call_tree import DEPTH_LIMIT
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex

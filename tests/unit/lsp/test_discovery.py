@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from deepscope.store.recognition import Recognizer
-from deepscope_lsp.engine.traces.discovery import find_traces, lies_below, patterns_of, resolve_places
+from deepscope_lsp.engine.discovery import find_traces, lies_below, patterns_of, resolve_places
 
 
 def paths(entries: list[str], root: Path) -> list[str]:

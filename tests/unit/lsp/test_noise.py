@@ -10,7 +10,7 @@ import pytest
 from deepscope.records import Profile
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of
-from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.remembered import Remembered

@@ -24,7 +24,7 @@ from deepscope.report.columns import columns
 from deepscope.report.style import Styles
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
-from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.profile.call_tree import subtree_ns
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex, merged
 from deepscope_lsp.engine.profile.scales import Scales

@@ -1,4 +1,4 @@
-"""The lines of user code, and the work that reached none."""
+"""The lines and functions of user code, and what the framework does on its own account."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ranking import largest_named
 from deepscope.analysis.array_ops.selection import Columns, Mask
+from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.numbers.recording_cost import is_slowed
+from deepscope.analysis.ownership.framework import LIGHTNING
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.tables.libraries import hot_libraries
 from deepscope.analysis.tables.numbered import largest_first, rows
-from deepscope.records import Line, Numbers, Partner, Top, Why
+from deepscope.records import FrameworkPart, Function, Line, Numbers, Partner, Top, Why
 from deepscope.trace.model import Int64
 
 _KEEP = 5
@@ -144,3 +146,42 @@ def fused_with(work: OwnedWork, counted: Mask, locations: list[Location]) -> dic
 def _partners(others: dict[int, int], locations: list[Location]) -> list[Partner]:
     largest = sorted(others.items(), key=lambda one: (-one[1], locations[one[0]].file, locations[one[0]].line))[:_KEEP]
     return [Partner(locations[line].file, locations[line].line, part) for line, part in largest]
+
+
+def function_table(analysis: Analysis) -> list[Function]:
+    """The functions, all their lines together, by first line or else by the line that the trace knows them by."""
+    locations = analysis.attribution.scopes.locations
+    index: dict[tuple[str, int, str], int] = {}
+    keys = [(one.file, one.first_line or one.line, one.function) for one in locations]
+    group = np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
+    columns = {name: _summed(values, group, len(index)) for name, values in analysis.columns.items()}
+    columns |= path_columns(analysis.attribution.paths, analysis.by_path, group, len(index))
+    exact = np.zeros(len(index), np.bool_)
+    exact[group] = [one.exact or one.fused for one in locations]
+    names = list(index)
+    order = largest_first(columns, len(index))
+    return [
+        Function(**row, file=names[i][0], line=names[i][1], function=names[i][2], exact=bool(exact[i]))
+        for i, row in zip(order.tolist(), rows(columns, order), strict=True)
+    ]
+
+
+def _summed(values: Int64, group: Int64, groups: int) -> Int64:
+    result = np.zeros(groups + 1, np.int64)
+    np.add.at(result, np.append(group, groups), values)
+    return result
+
+
+def framework_table(analysis: Analysis) -> list[FrameworkPart]:
+    """The parts with any cost, the largest first."""
+    found, spans = analysis.framework, analysis.attribution.framework
+    locations = analysis.attribution.scopes.locations
+    rows = [
+        FrameworkPart(
+            framework=LIGHTNING, part=part, file=locations[line].file, line=locations[line].line, cost_ns=cost_ns
+        )
+        for line, costs in zip(found.line.tolist(), found.ns.tolist(), strict=True)
+        for part, cost_ns in zip(spans.parts, costs, strict=True)
+        if cost_ns
+    ]
+    return sorted(rows, key=lambda row: (-row.cost_ns, row.part))

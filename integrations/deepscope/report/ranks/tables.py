@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median
 from typing import Any
 
-from deepscope.ranks.results import CollectiveRow, RanksReport
+from deepscope.ranks.results import CollectiveRow, RankRow, RanksReport
 from deepscope.records.places import short_place
 from deepscope.report.event_names import readable
+from deepscope.report.layout import Column, Style
+from deepscope.report.ranks.heat_map import LEVELS, level
 from deepscope.report.ranks.words import CAUSES, collective_name, group_name
-from deepscope.report.table_column import ColumnOf, field
+from deepscope.report.style import Styles
+from deepscope.report.table_column import ColumnOf, cell_text, field, text_column
 
 _SHORT = 8
 
@@ -229,3 +235,50 @@ def straggler_columns(report: RanksReport) -> list[ColumnOf]:
         ColumnOf("line_ns", "longer", "time", lambda row: row.line_ns if row.file else None, rank=3),
         field("text", "source", "text", rank=4, least=16),
     ]
+
+
+MARK = "▸"
+
+
+def slowest_first(report: RanksReport) -> list[RankRow]:
+    """The ranks by their own time, as `slowest` has them."""
+    return sorted(report.ranks, key=lambda row: (-row.own_ns, row.rank))
+
+
+def rank_columns(report: RanksReport, rows: Sequence[RankRow], styles: Styles) -> list[Column]:
+    """The rows, and the median, the least and the most of all ranks below them where some are left out."""
+    extra = _summaries(report, is_cut=len(rows) < len(report.ranks))
+    marks = report.slowest if len(report.ranks) > len(report.slowest) else []
+    titles = [f"{MARK if row.rank in marks else ' '} {row.rank}" if marks else str(row.rank) for row in rows]
+    own = median(row.own_ns for row in report.ranks)
+    columns = [Column("rank", titles + [name for name, _ in extra])]
+    for number in rank_numbers(report):
+        known = [value for row in report.ranks if (value := number.value(row)) is not None]
+        if any(known):
+            below = [_summary(number, function, known) for _, function in extra]
+            heat = [_heat(row, own, styles) for row in rows] + [None] * len(extra) if number.key == "own_ns" else None
+            column = text_column(number, rows, styles)
+            columns.append(replace(column, cells=[*column.cells, *below], styles=heat))
+    return columns
+
+
+_Of = Callable[[Sequence[float]], float]
+
+
+def _summaries(report: RanksReport, *, is_cut: bool) -> list[tuple[str, _Of]]:
+    if len(report.ranks) < 3:
+        return []
+    return [("median", median), *([("min", min), ("max", max)] if is_cut else [])]
+
+
+def _summary(number: ColumnOf, function: _Of, known: Sequence[Any]) -> str:
+    if number.kind == "text":
+        return ""
+    value = function(known)
+    return cell_text(number, round(value) if number.kind == "count" else value)
+
+
+def _heat(row: RankRow, own: float, styles: Styles) -> Style | None:
+    shade = level(row.own_ns, own)
+    shades = [one for _, one in LEVELS]
+    return None if shade not in shades else styles.hot if shades.index(shade) < 2 else styles.warm

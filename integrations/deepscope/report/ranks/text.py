@@ -17,7 +17,6 @@ from deepscope.report.places_of_work import outside_words
 from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.ranks.forms import rows_of
 from deepscope.report.ranks.heat_map import fits, heat_map, pair_matrix
-from deepscope.report.ranks.rank_table import rank_columns, slowest_first
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,
     COLLECTIVE_COLUMNS,
@@ -27,6 +26,8 @@ from deepscope.report.ranks.tables import (
     RANK,
     VARYING_COLUMNS,
     line_columns,
+    rank_columns,
+    slowest_first,
     straggler_columns,
 )
 from deepscope.report.ranks.words import answer, late_entries, step_unit

@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from deepscope.errors import NotATraceError
 from deepscope.trace.kineto.decode import FAILURES
-from deepscope.trace.kineto.text import BLANK, Text
+
+BLANK = b" \t\r\n"
+"""What JSON has between its tokens."""
+
+
+class Text:
+    """The part that has come and is not read yet, in `buffer`."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self.buffer = bytearray()
+        self.has_ended = False
+        """All of it has come."""
+        self._chunks = iter(chunks)
+
+    def fill(self) -> bool:
+        """One chunk more; False where there is none."""
+        chunk = next(self._chunks, None)
+        if chunk is None:
+            self.has_ended = True
+            return False
+        self.buffer += chunk
+        return True
+
+    def fill_to(self, size: int) -> bool:
+        """At least one chunk more, up to a size; False where there is none."""
+        if not self.fill():
+            return False
+        while len(self.buffer) < size and self.fill():
+            pass
+        return True
+
 
 EMPTY = "is empty; was the run ended before the trace was written?"
 ADVICE = "give a Kineto or Chrome trace (.json or .json.gz)"

@@ -10,9 +10,8 @@ import msgspec
 
 from deepscope.errors import NotATraceError
 from deepscope.trace.kineto.decode import FAILURES, Buffer, Event, decode_events
-from deepscope.trace.kineto.file_head import ADVICE, FileHead, take_head, take_tail
+from deepscope.trace.kineto.file_head import ADVICE, BLANK, FileHead, Text, take_head, take_tail
 from deepscope.trace.kineto.repair import TOO_DEEP, decodable, spans
-from deepscope.trace.kineto.text import BLANK, Text
 
 _BETWEEN = re.compile(rb"}\s*(,)\s*{\s*[\"}]")
 _LOOK_BACK = 1 << 12  # and twice as much each time

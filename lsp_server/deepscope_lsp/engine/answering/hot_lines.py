@@ -23,7 +23,7 @@ from deepscope_lsp.answers import (
     HotModules,
     VanishedLine,
 )
-from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.files.binding import FileHere, locate_in
 from deepscope_lsp.engine.places import Locate, place_fields
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex

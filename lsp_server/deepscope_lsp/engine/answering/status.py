@@ -9,7 +9,7 @@ from deepscope.records import Profile
 from deepscope.report.machine_use import busy_ratio, busy_words
 from deepscope.report.run_verdict import run_verdict
 from deepscope_lsp.answers import Comparison, Remark, ShownTrace, State, Status
-from deepscope_lsp.engine.comparison.baseline import Baseline
+from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.profile.scales import mean_step_ns, program_of
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.wording import quantities

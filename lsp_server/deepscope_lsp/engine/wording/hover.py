@@ -16,7 +16,7 @@ from deepscope.report.event_names import readable
 from deepscope.report.memory import peak_kinds
 from deepscope.report.places import place_name
 from deepscope.report.why_words import no_word, why_words
-from deepscope_lsp.engine.comparison.baseline import Baseline, Noise
+from deepscope_lsp.engine.baseline import Baseline, Noise
 from deepscope_lsp.engine.files.binding import Mark
 from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex

@@ -1,1 +1,0 @@
-"""A profile beside an older one."""

@@ -1,1 +1,0 @@
-"""The traces there are, which of them is to be shown, and reading it."""
