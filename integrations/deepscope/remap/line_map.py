@@ -17,9 +17,8 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
 
-from deepscope.remap.diff import UNMATCHED, match_indented, match_lines
+from deepscope.remap.diff import UNMATCHED, Sides, find_moves, match_indented, match_lines
 from deepscope.remap.likeness import is_meaningful, without_indent
-from deepscope.remap.moves import Sides, find_moves
 
 
 class LineMap:

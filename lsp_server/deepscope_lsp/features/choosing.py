@@ -16,10 +16,10 @@ from deepscope.store.files import local_file
 from deepscope.store.loader import CancelledLoadError, Loader, cached_profile
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection
-from deepscope_lsp.engine.candidates import Candidates, run_of
+from deepscope_lsp.engine.discovery import Candidates, run_of
 from deepscope_lsp.engine.settings import in_settings
 from deepscope_lsp.features import loading
-from deepscope_lsp.features.refreshing import refresh, tell_status
+from deepscope_lsp.features.editor_requests import refresh, tell_status
 from deepscope_lsp.features.trace_search import TraceSearch, is_perhaps_unfinished
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from lsprotocol import types
 from deepscope.store.files import NAMED_TRACE_ENDINGS
 from deepscope_lsp.engine.discovery import patterns_of
 from deepscope_lsp.engine.settings import read_settings
-from deepscope_lsp.features import questions
-from deepscope_lsp.features.refreshing import refresh
+from deepscope_lsp.features.editor_requests import ask, refresh
 from deepscope_lsp.positions import Units
 from deepscope_lsp.uris import to_path
 
@@ -65,7 +64,7 @@ def register(server: DeepScopeServer, watcher: Watcher) -> None:
             if project.newer is not None:  # its code may be here now
                 project.stamps = ()
         for question in session.rebind_all():
-            questions.ask(server, question)
+            ask(server, question)
         refresh(server)
         watcher.look()
         if added and configuration.can_pull:
@@ -132,7 +131,7 @@ class Configuration:
                 project.stamps = ()
         if remapped:
             for question in session.rebind_all():
-                questions.ask(server, question)
+                ask(server, question)
         reloading = [project for project, old in pairs if _reloads(project.settings, old)]
         for project in reloading:
             project.stamps = ()

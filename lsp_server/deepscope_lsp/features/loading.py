@@ -15,8 +15,7 @@ from deepscope.records import Profile, View
 from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
 from deepscope.store.runs import Selection
 from deepscope_lsp.engine.wording.quantities import in_message, size
-from deepscope_lsp.features import questions
-from deepscope_lsp.features.refreshing import refresh, tell_status
+from deepscope_lsp.features.editor_requests import ask, refresh, tell_status
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
@@ -89,7 +88,7 @@ def show(
     project.newer = newer
     project.show(profile, session.roots, previous)
     for question in session.rebind_all():
-        questions.ask(server, question)
+        ask(server, question)
     # A profile lives long and holds no cycles: the collector need not look through it at every full run.
     gc.freeze()
     refresh(server)

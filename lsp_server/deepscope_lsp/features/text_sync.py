@@ -9,8 +9,8 @@ from lsprotocol import types
 from deepscope_lsp.engine.files.binding import Mark
 from deepscope_lsp.engine.files.buffer import Buffer
 from deepscope_lsp.engine.session import Document
-from deepscope_lsp.features import diagnostics, questions
-from deepscope_lsp.features.refreshing import refresh
+from deepscope_lsp.features import diagnostics
+from deepscope_lsp.features.editor_requests import ask, refresh
 from deepscope_lsp.positions import apply_change
 from deepscope_lsp.uris import to_path
 
@@ -41,7 +41,7 @@ def open_text(server: DeepScopeServer, uri: str, text: str, version: int | None)
     """Takes a text in; asks where it may be one of several recorded files."""
     question = server.session.open(Document(uri, to_path(uri), Buffer(text), version))
     if question is not None:
-        questions.ask(server, question)
+        ask(server, question)
     diagnostics.publish(server, server.session.documents[uri])
 
 
