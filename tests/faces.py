@@ -20,11 +20,11 @@ from deepscope.dashboard.pages.lines import line_list
 from deepscope.dashboard.pages.operators import OperatorsAsked, operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.dashboard.pages.steps import steps
+from deepscope.lightning.summary import summary
 from deepscope.records import Profile
 from deepscope.report.csv_report import csv_report
 from deepscope.report.event_names import readable
 from deepscope.report.json_report import json_report
-from deepscope.report.summary import summary
 from deepscope.report.text import text_report
 from deepscope.report.top import Question, ranking
 from deepscope_lsp.engine.answering.hot_lines import hot_lines

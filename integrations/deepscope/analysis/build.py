@@ -14,8 +14,7 @@ from deepscope.analysis.tables.collectives import collective_call_table, collect
 from deepscope.analysis.tables.counters import counter_table
 from deepscope.analysis.tables.critical import critical_path_table, step_paths
 from deepscope.analysis.tables.kernels import kernel_table
-from deepscope.analysis.tables.library_lines import library_line_table
-from deepscope.analysis.tables.lines import framework_table, function_table, line_table, no_line
+from deepscope.analysis.tables.lines import framework_table, function_table, library_line_table, line_table, no_line
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table

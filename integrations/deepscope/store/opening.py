@@ -65,7 +65,7 @@ def open_attribution(
         TraceError: as `load_profile`.
     """
     # Helping processes start during the imports.
-    from deepscope.trace.kineto.decoders import Decoders, workers_for
+    from deepscope.trace.kineto.parallel import Decoders, workers_for
 
     is_kept = cache and has_columns("attribution", file, partial=partial)
     count = 0 if is_kept else workers_for(file.path, file.size_bytes) if workers is None else workers

@@ -20,8 +20,8 @@ from deepscope.trace.joins.ascend import CANN, corrected
 from deepscope.trace.joins.recorded_scopes import resolve_scopes
 from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
-from deepscope.trace.kineto.decoders import Decoders, workers_for
 from deepscope.trace.kineto.event_columns import Columns
+from deepscope.trace.kineto.parallel import Decoders, decode_together, workers_for
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import Source
 from deepscope.trace.kineto.values import as_int
@@ -72,8 +72,6 @@ def _decode_large(pieces: Pieces, columns: Columns, decoders: Decoders | None, w
     """Decodes a large trace by processes side by side, as far as they can; the rest is left in `pieces`."""
     if decoders is None and not workers:
         return
-    from deepscope.trace.kineto.parallel import decode_together
-
     if decoders is not None:
         decode_together(pieces, columns, decoders)
         return

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
-from deepscope.trace.kineto import decoders, parallel
-from deepscope.trace.kineto.decoders import WORTH_BYTES, workers_for
+from deepscope.trace.kineto import parallel
 from deepscope.trace.kineto.decoding_process import decode_part
+from deepscope.trace.kineto.parallel import WORTH_BYTES, workers_for
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
 from random_traces import random_trace
@@ -196,9 +196,9 @@ def test_a_part_alone(tmp_path):
 
 
 def test_processes_are_started_where_they_are_worth_it(monkeypatch):
-    monkeypatch.setattr(decoders, "cores", lambda: 4)
+    monkeypatch.setattr(parallel, "cores", lambda: 4)
     assert workers_for("a.json", WORTH_BYTES - 1) == 0
     assert workers_for("a.json", WORTH_BYTES) == 3
     assert workers_for("a.json.gz", WORTH_BYTES // 10) == 3
-    monkeypatch.setattr(decoders, "cores", lambda: 1)
+    monkeypatch.setattr(parallel, "cores", lambda: 1)
     assert workers_for("a.json", WORTH_BYTES) == 0

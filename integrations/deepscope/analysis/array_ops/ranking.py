@@ -1,13 +1,13 @@
-"""The largest contributors of each group: few rows out of many, by their sums."""
+"""The largest rows of a table, and the largest contributors of each group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.selection import distinct
+from deepscope.analysis.array_ops.selection import Columns, distinct
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
@@ -58,3 +58,20 @@ def largest_named(group: Int64, name: Int64, value: Int64, keep: int, strings: S
     place[used] = np.arange(len(used))
     for share in largest(group, place[name], value, keep):
         yield share._replace(member=int(used[share.member]))
+
+
+def rows(columns: Columns, order: Int64) -> list[dict[str, Any]]:
+    """Each group's numbers as keyword arguments of `Numbers`."""
+    names = list(columns)
+    table = np.stack([columns[name][order] for name in names], axis=1).tolist() if names else []
+    return [dict(zip(names, row, strict=True)) for row in table]
+
+
+def largest_first(columns: Columns, count: int) -> Int64:
+    """Groups (indexes) in which any number is not zero, by self device time, then total, then CPU time."""
+    some = np.zeros(count, np.bool_)
+    for values in columns.values():
+        some |= values[:count] != 0
+    present = np.flatnonzero(some)
+    keys = [-columns[name][present] for name in ("self_cpu_ns", "total_device_ns", "self_device_ns")]
+    return present[np.lexsort(keys)]

@@ -1,4 +1,4 @@
-"""The lines and functions of user code, and what the framework does on its own account."""
+"""The lines and functions of user code, the lines of libraries below them, and what the framework does itself."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ranking import largest_named
-from deepscope.analysis.array_ops.selection import Columns, Mask
+from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.ranking import largest_first, largest_named, rows
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct
 from deepscope.analysis.numbers.call_paths import path_columns
+from deepscope.analysis.numbers.parts import Parts
 from deepscope.analysis.numbers.recording_cost import is_slowed
+from deepscope.analysis.ownership.below import library_line
 from deepscope.analysis.ownership.framework import LIGHTNING
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.paths import PathTable
 from deepscope.analysis.tables.libraries import hot_libraries
-from deepscope.analysis.tables.numbered import largest_first, rows
-from deepscope.records import FrameworkPart, Function, Line, Numbers, Partner, Top, Why
+from deepscope.records import FrameworkPart, Function, Line, Numbers, PartKey, Partner, Top, Why
+from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
 _KEEP = 5
@@ -185,3 +189,55 @@ def framework_table(analysis: Analysis) -> list[FrameworkPart]:
         if cost_ns
     ]
     return sorted(rows, key=lambda row: (-row.cost_ns, row.part))
+
+
+_MOST = 2000
+
+
+def library_line_table(analysis: Analysis, parts: Parts, places: list[PartKey]) -> list[Line]:
+    """The recorded lines of libraries, the largest first; the work stays that of the user's lines above them.
+
+    Args:
+        analysis: of the trace.
+        parts: of the analysis, however small.
+        places: theirs.
+    """
+    trace = analysis.attribution.trace
+    recorded = trace.library_lines
+    if not recorded.any():
+        return []
+    scope = trace.events.scope
+    lines = {library_line(trace.scopes[i]): trace.scopes[i] for i in distinct(scope[recorded], len(trace.scopes))}
+    number = {place: i for i, place in enumerate(places)}
+    found = [place for place in lines if place in number]
+    count = len(found)
+    group = np.full(len(places), -1, np.int64)
+    group[[number[place] for place in found]] = np.arange(count)
+    columns = _columns(parts, group, places, count)
+    position = {place: i for i, place in enumerate(found)}
+    entered = np.full(len(trace.scopes) + 1, -1, np.int64)
+    for i in distinct(scope[recorded], len(trace.scopes)):
+        entered[i] = position.get(library_line(trace.scopes[i]), -1)
+    runs = np.flatnonzero(recorded)
+    runs = runs[analysis.extent.begins(trace.events, runs)]
+    columns["calls"] = by_line(entered[scope[runs]], count)
+    order = np.lexsort((-columns["total_device_ns"][:count], -columns["self_device_ns"][:count]))[:_MOST]
+    return [
+        Line(**row, file=found[i].file, line=found[i].line, function=found[i].name, exact=not lines[found[i]].lowered)
+        for i, row in zip(order.tolist(), rows(columns, order), strict=True)
+    ]
+
+
+def _columns(parts: Parts, group: Int64, places: list[PartKey], count: int) -> Columns:
+    """Device time and launches by line; shape (count + 1,), the last place for what is below no line of a library."""
+    own = np.append(group, -1)[parts.place]
+    inner = pick(own, nearest(parts.parent, own >= 0))
+    tree = PathTable(np.append(-1, parts.parent + 1), np.append(-1, parts.place))
+    below = tree.totals(np.append(0, parts.self_ns), group, count)
+    kernels = np.array([place.kind == "kernel" for place in places], np.bool_)[parts.place]
+    return {
+        "self_device_ns": by_line(inner, count, parts.self_ns),
+        "total_device_ns": np.append(below, 0),
+        "backward_device_ns": by_line(inner, count, parts.backward_ns),
+        "launches": by_line(inner[kernels], count, parts.calls[kernels]),
+    }

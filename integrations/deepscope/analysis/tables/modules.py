@@ -7,13 +7,12 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import self_values
 from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.ranking import largest
+from deepscope.analysis.array_ops.ranking import largest, largest_first, rows
 from deepscope.analysis.array_ops.selection import Columns, by_line
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import paths_of_forest
-from deepscope.analysis.tables.numbered import largest_first, rows
 from deepscope.records import Module
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind

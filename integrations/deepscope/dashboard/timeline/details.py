@@ -11,11 +11,10 @@ from deepscope.analysis.numbers.queueing import queueing
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.dashboard.answer import Fact
 from deepscope.dashboard.timeline.answers import SliceDetails
-from deepscope.dashboard.timeline.columns import KINDS, Columns, FactColumn
+from deepscope.dashboard.timeline.columns import KINDS, Columns, FactColumn, Texts
 from deepscope.dashboard.timeline.links import links_at
 from deepscope.dashboard.timeline.names import whole_name
 from deepscope.dashboard.timeline.places import row_of
-from deepscope.dashboard.timeline.texts import Texts
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, rate_text, time_text

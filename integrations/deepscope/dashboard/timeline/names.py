@@ -8,8 +8,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.frames import frame_of
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Labels
-from deepscope.dashboard.timeline.texts import Texts
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Labels, Texts
 from deepscope.printable import printable
 from deepscope.records import PHASES
 from deepscope.report.event_names import readable
