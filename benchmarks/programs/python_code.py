@@ -107,6 +107,10 @@ def load(kind: str, folder: Path) -> Callable[[list[int]], None]:
     return step
 
 
+_PLAIN = 9
+"""Steps before the window, which the recorder times as it does in any run."""
+
+
 def take_core() -> None:
     """Keep other work off this thread's core, where the system lets: spans have no CPU clock, and would hold it."""
     with contextlib.suppress(AttributeError, OSError):
@@ -123,15 +127,19 @@ def measure(kind: str, folder: Path, steps: int) -> dict[str, object]:
     step = load(kind, folder)
     plain: list[int] = []
     recorded: list[int] = []
-    for _ in range(9):
-        step(plain)
-    recording = deepscope.profile(folder / "traces", root=folder, wait=0, warmup=1, active=steps)
+    recording = deepscope.profile(folder / "traces", root=folder, wait=_PLAIN, warmup=1, active=steps)
     recording.start()
+    tensor = torch.ones(4)
+    for _ in range(_PLAIN):
+        step(plain)
+        tensor + 1
+        recording.step()
     recording.step()
     for _ in range(steps):
         take_core()
         step(recorded)
         give_core_back()
+        tensor + 1  # torch leaves a last step out in which no operator ran
         recording.step()
     recording.stop()
     after: list[int] = []

@@ -16,6 +16,7 @@ from deepscope.analysis.numbers.idle_causes import idle_by_cause
 from deepscope.analysis.numbers.lines import line_columns
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
+from deepscope.analysis.numbers.plain_pace import BesidePlain
 from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import compiled_regions
@@ -59,6 +60,8 @@ class Analysis:
     """What the training thread was on in the window; None without a device, which has idle time to explain."""
     python_by_run: Int64
     """`CpuTime.python_by_run`."""
+    beside_plain: BesidePlain
+    """`CpuTime.beside_plain`."""
     compiled: Int64
     """Lines (ascending) that call compiled functions."""
 
@@ -89,7 +92,7 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
         owners=owners,
         paths=paths,
         framework=attribution.framework,
-        steps=training.steps,
+        training=training,
         extent=extent,
     )
     by_path = path_values(work, cpu.self_by_path, extent)
@@ -130,5 +133,6 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
         framework=framework,
         timeline=line,
         python_by_run=cpu.python_by_run,
+        beside_plain=cpu.beside_plain,
         compiled=distinct_values(callers[callers >= 0]),
     )

@@ -65,7 +65,8 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
     length = steps_per_block(whole)
     paths = step_paths(whole)
     blocks, by_block = columns_by_block(paths, length) if paths else (position, [])
-    recording = recording_cost(trace, attribution.scopes, attribution.runs, attribution.training.thread)
+    taken_ns = whole.beside_plain.taken_by_run
+    recording = recording_cost(trace, attribution.scopes, attribution.runs, attribution.training.thread, taken_ns)
     return Profile(
         metric=work.metric,
         trace=trace_info(trace, attribution.scopes.source, has_device=work.metric == "device"),

@@ -124,8 +124,8 @@ class Facts:
     @cached_property
     def recording(self) -> RecordingCost:
         """What the recording of lines cost the training thread."""
-        of = self.attribution
-        return recording_cost(self.trace, of.scopes, of.runs, of.training.thread)
+        of, taken_ns = self.attribution, self.analysis.beside_plain.taken_by_run
+        return recording_cost(self.trace, of.scopes, of.runs, of.training.thread, taken_ns)
 
     @cached_property
     def timeline(self) -> Timeline:

@@ -12,6 +12,7 @@ from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, named, of_kind
 from deepscope.analysis.numbers.framework_time import FrameworkTime, python_of_framework
+from deepscope.analysis.numbers.plain_pace import BesidePlain, beside_plain_steps
 from deepscope.analysis.numbers.recording_cost import cost_by_run, cost_of_entry_ns, most_in_step, without_recording
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.framework import FrameworkSpans
@@ -19,7 +20,7 @@ from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owners import LineRuns, Owners
 from deepscope.analysis.ownership.paths import PathTable
-from deepscope.analysis.ownership.training import Steps
+from deepscope.analysis.ownership.training import Training
 from deepscope.analysis.ownership.workers import HAS_WORKERS
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.span_names import parse_off_cpu
@@ -41,6 +42,8 @@ class CpuTime:
     """`python_ns` of each of `LineRuns.nodes`; empty for `Call stack` texts."""
     framework: FrameworkTime
     """The part of Python's time that is the framework's."""
+    beside_plain: BesidePlain
+    """Of the whole trace."""
 
 
 def cpu_time(
@@ -53,7 +56,7 @@ def cpu_time(
     owners: Owners,
     paths: PathTable,
     framework: FrameworkSpans,
-    steps: Steps,
+    training: Training,
     extent: Extent,
 ) -> CpuTime:
     """CPU time of every line. A line's total is the sum over the paths that hold it, `PathTable.totals`.
@@ -68,7 +71,9 @@ def cpu_time(
         np.add.at(self_by_path, path[counted], operators.self_ns[counted])
         nothing = np.zeros(len(scopes.locations) + 1, np.int64)
         columns = _columns(nothing, nothing, nothing, Waiting(nothing, nothing, nothing))
-        return CpuTime(self_by_path, columns, np.zeros(0, np.int64), FrameworkTime.none(len(framework.parts)))
+        no_framework = FrameworkTime.none(len(framework.parts))
+        told = BesidePlain.nothing(np.zeros((len(scopes.locations), 1), np.int64), len(runs.nodes))
+        return CpuTime(self_by_path, columns, np.zeros(0, np.int64), no_framework, told)
     counted = extent.begins(trace.events, operators.nodes)
     around = position_in(runs.nodes, owners.open_scope[operators.nodes[counted]], len(trace.events))
     times = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=extent)
@@ -76,12 +81,12 @@ def cpu_time(
     if not extent.is_whole and trace.header.lines.backend:
         around = position_in(runs.nodes, owners.open_scope[operators.nodes], len(trace.events))
         whole = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=Extent(None))
-    own, python, columns, of_framework = _of_runs(
-        trace, runs, scopes, times, whole, parent=calls.parent, framework=framework, steps=steps, extent=extent
+    own, python, columns, of_framework, beside_plain = _of_runs(
+        trace, runs, scopes, times, whole, parent=calls.parent, framework=framework, training=training, extent=extent
     )
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
-    return CpuTime(self_by_path, columns, python, of_framework)
+    return CpuTime(self_by_path, columns, python, of_framework, beside_plain)
 
 
 def _columns(calls: Int64, recording: Int64, python: Int64, waits: Waiting) -> Columns:
@@ -148,20 +153,32 @@ def _of_runs(
     *,
     parent: Int64,
     framework: FrameworkSpans,
-    steps: Steps,
+    training: Training,
     extent: Extent,
-) -> tuple[Int64, Int64, Columns, FrameworkTime]:
-    """The self time of each run, Python's part, the columns of the lines, and the framework's part of Python's.
+) -> tuple[Int64, Int64, Columns, FrameworkTime, BesidePlain]:
+    """Each run's self time, Python's part of it, the lines' columns, the framework's part, and what plain steps tell.
 
     `whole` are the times over the whole trace: a step's are judged beside those of the others.
     """
-    events = trace.events
+    events, steps = trace.events, training.steps
     within, outside, waits, in_operators, cost = times
     entered = extent.begins(events, runs.nodes) & ~_goes_on(trace, runs, scopes)
     group = runs.location * (len(steps) + 1) + steps.of(events.start_ns[runs.nodes]) + 1
     shape = (len(scopes.locations), len(steps) + 1)
-    most_ns = most_in_step(whole.running, whole.cost, group, shape).reshape(-1)
-    python = sum(waits) + without_recording(times.running, cost, group, most_ns)
+    beside_plain = beside_plain_steps(
+        trace,
+        scopes.locations,
+        training,
+        here=events.thread[runs.nodes] == training.thread,
+        group=group,
+        within_ns=whole.within,
+        python_ns=whole.running,
+        waited_ns=np.asarray(sum(whole.waits)),
+        cost_ns=whole.cost,
+        off_cpu_ns=_off_cpu_by_step(trace, training),
+        most_ns=most_in_step(whole.running, whole.cost, group, shape),
+    )
+    python = sum(waits) + without_recording(times.running, cost, group, beside_plain.most_ns.reshape(-1))
     own = np.maximum(within - (outside - python) - in_operators, python)
     recording = within - own
     of_framework = python_of_framework(
@@ -179,7 +196,7 @@ def _of_runs(
         for of in (entered.astype(np.int64), recording, python, *waits)
     )
     columns = _columns(calls, recorded, own_python, Waiting(*waited_for))
-    return own, python, columns, of_framework
+    return own, python, columns, of_framework, beside_plain
 
 
 def _goes_on(trace: Trace, runs: LineRuns, scopes: Scopes) -> Mask:
@@ -253,20 +270,12 @@ def waiting(
     """
     events = trace.events
     nothing = np.zeros(len(scopes), np.int64)
-    others = of_kind(trace, Kind.OTHER) & extent.holds(events.start_ns)
-    off_ns, core_ns = (np.zeros(len(trace.strings) + 1, np.int64) for _ in range(2))
-    for name in distinct(events.name[others], len(trace.strings)):
-        found = parse_off_cpu(trace.strings[name])
-        if found is not None:
-            off_ns[name], core_ns[name] = found
-    marks = np.flatnonzero(others & (off_ns[events.name] > 0))
+    marks, off_ns, core_ns = _off_cpu_marks(trace, extent)
     if not len(marks) or not len(scopes):
         return Waiting(nothing, nothing, nothing)
     length = events.duration_ns[scopes]
     place = _scope_around(events, marks, scopes)
-    away_ns, without_core_ns = (
-        _in_runs(of_name[events.name[marks]], place, caller, length) for of_name in (off_ns, core_ns)
-    )
+    away_ns, without_core_ns = (_in_runs(told_ns, place, caller, length) for told_ns in (off_ns, core_ns))
     waited_ns = np.clip(away_ns - without_core_ns - in_calls_ns, 0, python_ns)
     for_core_ns = _of_python(without_core_ns, python_ns - waited_ns, in_calls_ns)
     loads = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR), HAS_WORKERS.search))
@@ -275,6 +284,26 @@ def waiting(
     )
     for_loader_ns = np.minimum(waited_ns, loading_ns)
     return Waiting(for_loader_ns, waited_ns - for_loader_ns, for_core_ns)
+
+
+def _off_cpu_marks(trace: Trace, extent: Extent) -> tuple[Int64, Int64, Int64]:
+    """The marks of stretches off the CPU within the extent (events), and what each tells: off it, without a core."""
+    events = trace.events
+    others = of_kind(trace, Kind.OTHER) & extent.holds(events.start_ns)
+    off_ns, core_ns = (np.zeros(len(trace.strings) + 1, np.int64) for _ in range(2))
+    for name in distinct(events.name[others], len(trace.strings)):
+        found = parse_off_cpu(trace.strings[name])
+        if found is not None:
+            off_ns[name], core_ns[name] = found
+    marks = np.flatnonzero(others & (off_ns[events.name] > 0))
+    return marks, off_ns[events.name[marks]], core_ns[events.name[marks]]
+
+
+def _off_cpu_by_step(trace: Trace, training: Training) -> Int64:
+    """How long the training thread was off the CPU in each step; shape (steps,)."""
+    marks, off_ns, _ = _off_cpu_marks(trace, Extent(None))
+    step = np.where(trace.events.thread[marks] == training.thread, training.steps.of(trace.events.start_ns[marks]), -1)
+    return by_line(step, len(training.steps), off_ns)[:-1]
 
 
 def _in_runs(marked_ns: Int64, place: Int64, caller: Int64, length: Int64) -> Int64:

@@ -7,6 +7,7 @@ same frame is the recorder's.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,6 +121,7 @@ def is_slowed(
     lines: LineAccount,
     *,
     is_all_python: bool = False,
+    uncertain: float = math.nan,
 ) -> bool:
     """Whether a line's Python time is mostly an estimate, or may be wrong by more than 2 ms a step and a quarter.
 
@@ -127,8 +129,13 @@ def is_slowed(
     where nothing calls a hook; `lines.slowdown` times between hooks, which take about as long as what runs there.
     A lowered function or loop, or a comprehension, is known to be all Python, but for what its operators take. Where
     operators run in it, what surrounds them is torch's own code in C, which no hook slows.
+
+    `uncertain` is the part of the line's time by which it may be wrong as far as plain steps tell, nan where they do
+    not (`plain_pace.py`).
     """
     close_ns = _CLOSE_NS * max(steps, 1)
+    if uncertain * (recording_ns + python_ns) <= max(close_ns, python_ns / 4):
+        return False
     if recording_ns > python_ns and _ERROR.get(lines.backend or "", 0.0) * recording_ns > close_ns:
         return True
     if lines.backend != "settrace" or python_ns < _WITH_OPERATORS * operators_ns:
@@ -181,6 +188,8 @@ class RecordingCost:
     start: Int64
     """When it was, ascending."""
     cost_ns: Int64
+    unseen_ns: Int64
+    """What else the run that was entered lost beside plain steps, nobody knows where in it."""
     location: Int64
     lines: int
 
@@ -188,24 +197,31 @@ class RecordingCost:
         """The cost within stretches of time; shape (lines + 1,)."""
         inside = stretches.locate(self.start) >= 0
         result = np.zeros(self.lines + 1, np.int64)
-        np.add.at(result, self.location[inside], self.cost_ns[inside])
+        np.add.at(result, self.location[inside], (self.cost_ns + self.unseen_ns)[inside])
         return result
 
     def within(self, start: Int64, end: Int64) -> Int64:
-        """The cost in each stretch of time; shape (q,), as `start` and `end`."""
+        """The known cost in each stretch of time; shape (q,), as `start` and `end`."""
         total = np.concatenate(([0], np.cumsum(self.cost_ns)))
         return np.asarray(total[np.searchsorted(self.start, end)] - total[np.searchsorted(self.start, start)])
 
 
-def recording_cost(trace: Trace, scopes: Scopes, runs: LineRuns, training_thread: int) -> RecordingCost:
-    """The cost of all runs of lines on the training thread; those of library lines count where they were called."""
+def recording_cost(
+    trace: Trace, scopes: Scopes, runs: LineRuns, training_thread: int, taken_by_run: Int64
+) -> RecordingCost:
+    """The cost of all runs of lines on the training thread; those of library lines count where they were called.
+
+    `taken_by_run` is what plain steps tell (`BesidePlain`), shape (k,).
+    """
     marks, marked_ns = _marks(trace, Extent(None))
     around = _runs_around(trace, marks, runs)
     nodes = np.concatenate((runs.nodes, runs.library, marks))
     entry_ns = np.full(len(runs.nodes) + len(runs.library), cost_of_entry_ns(trace, scopes))
     cost_ns = np.concatenate((entry_ns, marked_ns))
+    unseen_ns = np.concatenate((taken_by_run, np.zeros(len(nodes) - len(taken_by_run), np.int64)))
     location = np.concatenate((runs.location, runs.location[runs.library_caller], pick(runs.location, around)))
     here = np.flatnonzero(trace.events.thread[nodes] == training_thread)
     start = trace.events.start_ns[nodes[here]]
     order = np.argsort(start, kind="stable")
-    return RecordingCost(start[order], cost_ns[here[order]], location[here[order]], len(scopes.locations))
+    rows = here[order]
+    return RecordingCost(start[order], cost_ns[rows], unseen_ns[rows], location[rows], len(scopes.locations))

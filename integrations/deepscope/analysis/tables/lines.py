@@ -12,6 +12,7 @@ from deepscope.analysis.array_ops.ranking import largest_first, largest_named, r
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct
 from deepscope.analysis.numbers.call_paths import path_columns
 from deepscope.analysis.numbers.parts import Parts
+from deepscope.analysis.numbers.plain_pace import python_alone
 from deepscope.analysis.numbers.recording_cost import is_slowed
 from deepscope.analysis.ownership.below import library_line
 from deepscope.analysis.ownership.framework import LIGHTNING
@@ -24,8 +25,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 
 _KEEP = 5
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
-"""Functions of Python before 3.12, which run all of a loop in one call."""
 
 
 def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[Why]) -> tuple[list[Line], Int64]:
@@ -55,7 +54,7 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
     )
     partners = fused_with(attribution.work, analysis.counted, locations)
     compiled = set(analysis.compiled.tolist())
-    comprehensions = {(one.file, one.line) for one in attribution.trace.scopes if one.name.endswith(_COMPREHENSIONS)}
+    alone = python_alone(attribution.trace, locations)
     records = [
         Line(
             **row,
@@ -72,8 +71,8 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
                 row["self_cpu_ns"] - row["python_ns"],
                 analysis.steps,
                 attribution.trace.header.lines,
-                is_all_python=not (locations[i].exact or locations[i].fused)
-                or (locations[i].file, locations[i].line) in comprehensions,
+                is_all_python=bool(alone[i]),
+                uncertain=float(analysis.beside_plain.uncertain[i]),
             ),
             shared_with=partners.get(i, []),
             text=_text(texts, locations[i]),
