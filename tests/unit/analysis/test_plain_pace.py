@@ -154,3 +154,22 @@ def test_what_the_rank_does_itself_loses_as_much(tmp_path: Path) -> None:
     lost_ns = sum(before.wall_ns) - sum(after.wall_ns)
     assert lost_ns == pytest.approx(3 * 14 * MS, abs=100)
     assert lost_ns == sum(row.python_ns for row in before.lines) - sum(row.python_ns for row in after.lines)
+
+
+def test_what_steps_fall_short_of_plain_ones_was_no_cost_of_hooks(tmp_path: Path) -> None:
+    steps = 3 * [{"calls": 80, "sorted": 5}]
+    assert ms_of(profile_of(tmp_path, steps, None, hooks_ms=79), "calls") == 3
+    profile = profile_of(tmp_path, steps, (20, 21, 22), hooks_ms=79)
+    assert ms_of(profile, "calls") == pytest.approx(3 * 16, abs=0.01)
+    assert ms_of(profile, "sorted") == 3 * 5
+    assert not line_of(profile, "calls").slowed
+
+
+def test_a_step_that_does_less_gets_no_more_back_than_the_others(tmp_path: Path) -> None:
+    profiles = [
+        profile_of(tmp_path, [{"calls": ms} for ms in each], (15, 16, 17), hooks_ms=79)
+        for each in ((80,) * 3, (80, 80, 8))
+    ]
+    before, after = (ms_of(profile, "calls") for profile in profiles)
+    assert before == pytest.approx(3 * 16, abs=0.01)
+    assert after == pytest.approx(2 * 16 + 1.9, abs=0.1)

@@ -178,6 +178,7 @@ def _of_runs(
         off_cpu_ns=_off_cpu_by_step(trace, training),
         most_ns=most_in_step(whole.running, whole.cost, group, shape),
     )
+    cost = np.ceil(cost * beside_plain.kept).astype(np.int64)
     python = sum(waits) + without_recording(times.running, cost, group, beside_plain.most_ns.reshape(-1))
     own = np.maximum(within - (outside - python) - in_operators, python)
     recording = within - own

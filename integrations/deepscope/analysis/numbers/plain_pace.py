@@ -3,7 +3,8 @@
 What hooks cost is an estimate, and below Python 3.12 an active trace function makes Python slower between them, too:
 1.5 to 6 times by the kind of code, which no hook sees. The steps outside the window bound both. What the lines of a
 step take beyond them goes to the lines that can have been slowed: those that are Python alone, and the others for as
-long as Python can have run between their hooks. The rest of their time is code in C, which runs no slower.
+long as Python can have run between their hooks. The rest of their time is code in C, which runs no slower. What a step
+falls short of them was no cost of hooks.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NOTABLE = 0.25
 _MOST_SLOWED = 0.85
 """Of Python's time; a trace function that does nothing takes 0.83 (benchmarks/python_code.py)."""
 _COST_ERROR = 0.5
-"""Of the hooks' cost, in a step in which detail was lowered."""
+"""Of the hooks' cost, where detail was lowered in the step, or a busy machine had them measured slow."""
 _KINDS_DIFFER = 0.25
 """Of Python's time: so much less or more than another kind of code is one slowed."""
 _COVERED = 0.9
@@ -44,15 +45,17 @@ class BesidePlain:
 
     most_ns: Int64
     """What each line may have left in each step, as `most_in_step` has it; shape (lines, steps + 1)."""
+    kept: Floats
+    """The part of the cost of each run's hooks that stands; shape (k,)."""
     taken_by_run: Int64
-    """The part of each run's time that goes; shape (k,)."""
+    """The part of each run's time that goes, less what it gets back; shape (k,)."""
     uncertain: Floats
     """By how much each line may still be wrong, as a part of its time; nan where plain steps do not tell. (lines,)"""
 
     @classmethod
     def nothing(cls, most_ns: Int64, runs: int) -> BesidePlain:
         """Where plain steps tell nothing."""
-        return cls(most_ns, np.zeros(runs, np.int64), np.full(len(most_ns), np.nan))
+        return cls(most_ns, np.ones(runs), np.zeros(runs, np.int64), np.full(len(most_ns), np.nan))
 
 
 def python_alone(trace: Trace, locations: list[Location]) -> Mask:
@@ -97,7 +100,7 @@ def beside_plain_steps(
     """
     shape, lines = most_ns.shape, len(locations)
     plain, spans = trace.header.plain_steps, training.steps.spans
-    if plain is None or not plain.cpu.quartiles_ns[1] or not len(spans.start) or not _is_comparable(trace):
+    if plain is None or not plain.cpu.quartiles_ns[1] or not len(spans.start) or not _are_comparable(trace):
         return BesidePlain.nothing(most_ns, len(group))
 
     def table(values: Int64) -> Floats:
@@ -107,6 +110,7 @@ def beside_plain_steps(
 
     python, cost = table(python_ns), table(cost_ns)
     left = np.minimum(np.maximum(python - cost, 0), most_ns[:, 1:])
+    gone = python - left
     alone = python_alone(trace, locations) & (trace.header.lines.backend == "settrace")
     suspect = np.where(alone[:, None], left, np.minimum(left, _BETWEEN_HOOKS * cost))
     # What is on no line of the step, a framework's time say, may have been slowed, too. In a step in which detail was
@@ -115,24 +119,30 @@ def beside_plain_steps(
     calls = table(within_ns - python_ns - waited_ns).sum(axis=0)
     elsewhere = max(float(np.median(beside - calls)), 0.0)
     whole, suspects = left.sum(axis=0) + np.minimum(beside, calls + elsewhere), suspect.sum(axis=0) + elsewhere
+    back = _given_back(whole, gone.sum(axis=0), plain)
+    back_of = back * np.divide(gone, gone.sum(axis=0), out=np.zeros_like(gone), where=gone > 0)
     taken = _taken(whole, suspects, cost.sum(axis=0), plain)
     share = np.divide(suspect, suspects, out=np.zeros_like(suspect), where=suspect > 0)
     taken_of = np.minimum(taken * share, suspect)
     most = most_ns.copy()
     changed = taken_of > 0
     most[:, 1:][changed] = np.floor(left - taken_of)[changed].astype(np.int64)
+    kept = np.divide(gone - back_of, cost, out=np.ones_like(cost), where=(back_of > 0) & (cost > 0))
     return BesidePlain(
         most,
-        _by_run(taken_of, python, group, np.where(here, python_ns, 0)),
-        _uncertain(suspect, suspects, whole - taken, plain) / _covered(python, group // shape[1], python_ns, lines),
+        np.where(here, _at(np.minimum(kept, 1), group, 1.0), 1.0),
+        _by_run(taken_of - back_of, python, group, np.where(here, python_ns, 0)),
+        _uncertain(suspect, suspects, whole - taken + back, plain)
+        / _covered(python, group // shape[1], python_ns, lines),
     )
 
 
-def _is_comparable(trace: Trace) -> bool:
+def _are_comparable(trace: Trace) -> bool:
     """Whether time on the CPU is known, and operators take as long in plain steps, but for what the lines know."""
     options, machine = trace.header.configuration, trace.header.machine
     is_inflated = options is not None and (options.record_shapes or options.profile_memory or options.with_stack)
-    return machine is not None and machine.core_wait_ratio is not None and not is_inflated
+    is_known = machine is not None and machine.core_wait_ratio is not None
+    return trace.header.lines.backend is not None and is_known and not is_inflated
 
 
 def _taken(whole: Floats, suspects: Floats, cost: Floats, plain: StepTimes) -> Floats:
@@ -152,11 +162,31 @@ def _taken(whole: Floats, suspects: Floats, cost: Floats, plain: StepTimes) -> F
     return np.minimum(np.minimum(surplus, slowed * suspects + _COST_ERROR * cost), suspects)
 
 
+def _given_back(whole: Floats, gone: Floats, plain: StepTimes) -> Floats:
+    """What each step gets back of the cost of hooks, where it falls short of three of four plain steps; shape (steps,).
+
+    A step may be shorter because it does less: hooks cost as large a part too much in it as in the others.
+    """
+    low, pace, high = plain.cpu.quartiles_ns
+    short = np.where(low - whole > _NOTABLE * pace, pace - whole, 0.0)
+    known = gone > 0
+    if not known.any() or np.median(short) <= high - low:
+        return np.zeros_like(whole)
+    part = min((1 + _NOTABLE) * float(np.median(short[known] / gone[known])), _COST_ERROR)
+    return np.minimum(short, part * gone)
+
+
 def _by_run(taken: Floats, python: Floats, group: Int64, python_ns: Int64) -> Int64:
     """What each run loses, by its part of its line's time in the step; shape (k,)."""
-    part = np.zeros((len(taken), taken.shape[1] + 1))
-    part[:, 1:] = np.divide(taken, python, out=np.zeros_like(taken), where=python > 0)
-    return np.floor(part.reshape(-1)[group] * python_ns).astype(np.int64)
+    part = np.divide(taken, python, out=np.zeros_like(taken), where=python > 0)
+    return np.trunc(_at(part, group, 0.0) * python_ns).astype(np.int64)
+
+
+def _at(of_steps: Floats, group: Int64, outside: float) -> Floats:
+    """The value of each run's line in its step, `outside` where it was in none; shape (k,)."""
+    values = np.full((len(of_steps), of_steps.shape[1] + 1), outside)
+    values[:, 1:] = of_steps
+    return np.asarray(values.reshape(-1)[group])
 
 
 def _uncertain(suspect: Floats, suspects: Floats, whole: Floats, plain: StepTimes) -> Floats:

@@ -189,7 +189,7 @@ class RecordingCost:
     """When it was, ascending."""
     cost_ns: Int64
     unseen_ns: Int64
-    """What else the run that was entered lost beside plain steps, nobody knows where in it."""
+    """What else the run that was entered lost beside plain steps (negative: got back), nobody knows where in it."""
     location: Int64
     lines: int
 
@@ -198,7 +198,7 @@ class RecordingCost:
         inside = stretches.locate(self.start) >= 0
         result = np.zeros(self.lines + 1, np.int64)
         np.add.at(result, self.location[inside], (self.cost_ns + self.unseen_ns)[inside])
-        return result
+        return np.maximum(result, 0)
 
     def within(self, start: Int64, end: Int64) -> Int64:
         """The known cost in each stretch of time; shape (q,), as `start` and `end`."""
