@@ -165,6 +165,17 @@ def test_what_steps_fall_short_of_plain_ones_was_no_cost_of_hooks(tmp_path: Path
     assert not line_of(profile, "calls").slowed
 
 
+def test_a_thread_that_may_wait_for_a_device_with_its_core_busy_gets_nothing_back_and_no_mark_lifted(
+    tmp_path: Path,
+) -> None:
+    device = {"device": {"type": "cuda"}}
+    short = profile_of(tmp_path, 3 * [{"calls": 80}], (20, 21, 22), hooks_ms=79, **device)
+    assert ms_of(short, "calls") == 3
+    assert line_of(profile_of(tmp_path, 3 * [{"comprehension": 20}], (18, 19, 20), **device), "comprehension").slowed
+    beyond = profile_of(tmp_path, 3 * [{"comprehension": 20}], (5.9, 6, 6.1), **device)
+    assert ms_of(beyond, "comprehension") == pytest.approx(3 * 6, abs=0.01)
+
+
 def test_a_step_that_does_less_gets_no_more_back_than_the_others(tmp_path: Path) -> None:
     profiles = [
         profile_of(tmp_path, [{"calls": ms} for ms in each], (15, 16, 17), hooks_ms=79)

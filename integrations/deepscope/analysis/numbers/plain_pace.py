@@ -119,7 +119,9 @@ def beside_plain_steps(
     calls = table(within_ns - python_ns - waited_ns).sum(axis=0)
     elsewhere = max(float(np.median(beside - calls)), 0.0)
     whole, suspects = left.sum(axis=0) + np.minimum(beside, calls + elsewhere), suspect.sum(axis=0) + elsewhere
-    back = _given_back(whole, gone.sum(axis=0), plain)
+    # Where a thread waits for a device with its core busy, hooks make no step longer.
+    tells_all = trace.header.device.type in ("", "cpu")
+    back = _given_back(whole, gone.sum(axis=0), plain) if tells_all else np.zeros_like(whole)
     back_of = back * np.divide(gone, gone.sum(axis=0), out=np.zeros_like(gone), where=gone > 0)
     taken = _taken(whole, suspects, cost.sum(axis=0), plain)
     share = np.divide(suspect, suspects, out=np.zeros_like(suspect), where=suspect > 0)
@@ -127,13 +129,13 @@ def beside_plain_steps(
     most = most_ns.copy()
     changed = taken_of > 0
     most[:, 1:][changed] = np.floor(left - taken_of)[changed].astype(np.int64)
+    uncertain = _uncertain(suspect, suspects, whole - taken + back, plain) if tells_all else np.full(lines, np.nan)
     kept = np.divide(gone - back_of, cost, out=np.ones_like(cost), where=(back_of > 0) & (cost > 0))
     return BesidePlain(
         most,
         np.where(here, _at(np.minimum(kept, 1), group, 1.0), 1.0),
         _by_run(taken_of - back_of, python, group, np.where(here, python_ns, 0)),
-        _uncertain(suspect, suspects, whole - taken + back, plain)
-        / _covered(python, group // shape[1], python_ns, lines),
+        uncertain / _covered(python, group // shape[1], python_ns, lines),
     )
 
 
@@ -146,9 +148,7 @@ def _are_comparable(trace: Trace) -> bool:
 
 
 def _taken(whole: Floats, suspects: Floats, cost: Floats, plain: StepTimes) -> Floats:
-    """What each step loses of what it takes beyond a plain one, where that is more than three of four take.
-
-    Shape (steps,).
+    """What each step loses of what it takes beyond a plain one, if three of four take less; shape (steps,).
 
     A step may be longer because it does more: Python was slowed in it as in the others, and its hooks may have cost
     more than was known.
@@ -163,7 +163,7 @@ def _taken(whole: Floats, suspects: Floats, cost: Floats, plain: StepTimes) -> F
 
 
 def _given_back(whole: Floats, gone: Floats, plain: StepTimes) -> Floats:
-    """What each step gets back of the cost of hooks, where it falls short of three of four plain steps; shape (steps,).
+    """What each step gets back of the cost of hooks, if three of four plain ones take more; shape (steps,).
 
     A step may be shorter because it does less: hooks cost as large a part too much in it as in the others.
     """
