@@ -112,6 +112,11 @@ def test_hooks_that_cost_more_than_was_known_in_the_first_step_are_bounded_too(t
     assert ms_of(profile_of(tmp_path, steps, (4.8, 5, 5.2), hooks_ms=120), "calls") < 2 * 4 * 5
 
 
+def test_a_busy_machine_is_no_slower_python(tmp_path: Path) -> None:
+    profile = profile_of(tmp_path, 3 * [{"comprehension": 20}], (9, 10, 11), recorded_steps=times((10, 11, 12)))
+    assert ms_of(profile, "comprehension") == 3 * 20
+
+
 def test_of_two_kinds_that_may_differ_both_are_marked(tmp_path: Path) -> None:
     kinds = {"comprehension": 40, "other comprehension": 40}
     profile = profile_of(tmp_path, 3 * [kinds], (19, 20, 21))

@@ -118,7 +118,10 @@ def beside_plain_steps(
     beside = np.maximum(spans.end - spans.start - off_cpu_ns - python.sum(axis=0), 0)
     calls = table(within_ns - python_ns - waited_ns).sum(axis=0)
     elsewhere = max(float(np.median(beside - calls)), 0.0)
+    unmarked = _unmarked_ns(trace.header.recorded_steps, spans.end - spans.start - off_cpu_ns)
+    elsewhere, unmarked = max(elsewhere - unmarked, 0.0), max(unmarked - elsewhere, 0.0)
     whole, suspects = left.sum(axis=0) + np.minimum(beside, calls + elsewhere), suspect.sum(axis=0) + elsewhere
+    whole = np.maximum(whole - unmarked, 0)
     # Where a thread waits for a device with its core busy, hooks make no step longer.
     tells_all = trace.header.device.type in ("", "cpu")
     back = _given_back(whole, gone.sum(axis=0), plain) if tells_all else np.zeros_like(whole)
@@ -145,6 +148,11 @@ def _are_comparable(trace: Trace) -> bool:
     is_inflated = options is not None and (options.record_shapes or options.profile_memory or options.with_stack)
     is_known = machine is not None and machine.core_wait_ratio is not None
     return trace.header.lines.backend is not None and is_known and not is_inflated
+
+
+def _unmarked_ns(recorded: StepTimes | None, on_cpu_ns: Int64) -> float:
+    """What of a step no mark tells to be off the CPU, and yet the timer of steps does not count."""
+    return max(float(np.median(on_cpu_ns)) - recorded.cpu.quartiles_ns[1], 0.0) if recorded is not None else 0.0
 
 
 def _taken(whole: Floats, suspects: Floats, cost: Floats, plain: StepTimes) -> Floats:
