@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
@@ -95,3 +95,21 @@ def continued_function(code: CodeType) -> str:
     name: str = getattr(code, "co_qualname", code.co_name)  # co_qualname came with 3.11
     match = _CONTINUATION.match(name) or (_OLD_CONTINUATION.match(name) if is_compiled(code) else None)
     return f"{match[1] or ''}{match[2]}" if match else ""
+
+
+def is_in_use(living: Callable[[Sequence[type]], list[list[Any]]]) -> bool:
+    """Whether this process has asked for a function to be compiled, whether that has been called or not.
+
+    `living` finds the objects of some classes that are alive.
+    """
+    eval_frame = sys.modules.get("torch._dynamo.eval_frame")
+    convert = sys.modules.get("torch._dynamo.convert_frame")
+    if eval_frame is None:
+        return False
+    backends = getattr(eval_frame, "cached_backends", {})
+    if any(one is not None for one in backends.values()):
+        return True
+    if getattr(getattr(convert, "output_codes", None), "seen", None):
+        return True
+    kinds = [kind for name in ("OptimizeContext", "OptimizedModule") if (kind := getattr(eval_frame, name, None))]
+    return any(living(kinds))

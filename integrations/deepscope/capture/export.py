@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from deepscope.capture import naming
+from deepscope.capture.audit.step_audit import StepAudit
 from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.capture.saving.saver import Job
@@ -25,6 +26,7 @@ def exported(
     complete: bool,
     otherwise: Job | None = None,
     skip_if_empty: bool = False,
+    audit: StepAudit | None = None,
 ) -> Job:
     """Has torch write the window's events into `folder`, which is made where it is missing.
 
@@ -68,6 +70,7 @@ def exported(
         worker_timings=window.worker_timings,
         counted=window.counted,
         plain_steps=timer.plain_later(),
+        audited=audit.audited if audit is not None else lambda: None,
         is_first=session.is_first,
         local_rank=session.local_rank,
     )

@@ -56,6 +56,7 @@ class OptionKeywords(TypedDict, total=False):
     counters: str | bool
     counter_interval: float
     topics: Collection[str] | str | None
+    audit: bool
     all_threads: bool | None
     ranks: Collection[int | str] | int | str | None
     on_trace_ready: Callable[[Path], Any] | None

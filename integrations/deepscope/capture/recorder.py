@@ -12,6 +12,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deepscope.capture.audit.step_audit import StepAudit
 from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import bury
 from deepscope.capture.notices import warn
@@ -60,6 +61,7 @@ _LEFT = (
     "a window ends on another thread than it was opened on, where torch cannot end it; "
     "the thread that opened it ends and saves it with its next step, or as it ends itself"
 )
+_NO_ROOM = "the next window begins at once"
 _LAST_LINE_S = 1.0
 """So long the end of the process waits for the next line of a thread that has a window open."""
 _LOST = (
@@ -114,6 +116,8 @@ class Recorder:
         self._resources: Resources | None = None
         """Of a rank that records."""
         self._pending: list[Pending] = []
+        self._audit: StepAudit | None = None
+        """Of the steps behind the first window."""
         self.timer = StepTimer()
         self._state = _State.NEW
         self._window: Window | None = None
@@ -212,7 +216,8 @@ class Recorder:
     @property
     def _step_kind(self) -> StepKind:
         if self._window is None:
-            return StepKind.OTHER if self._saver.is_writing else StepKind.PLAIN
+            is_busy = self._saver.is_writing or not (self._audit is None or self._audit.is_over)
+            return StepKind.OTHER if is_busy else StepKind.PLAIN
         return StepKind.RECORDED if self.recording else StepKind.OTHER
 
     @guarded
@@ -251,6 +256,8 @@ class Recorder:
         """The step has ended and the next one begins."""
         if self._left is not None:
             self._end_left()
+        if self._audit is not None:
+            self._audit.step()
         if self._is_active:
             before = self._window
             self.timer.next(self._step_kind)
@@ -259,6 +266,15 @@ class Recorder:
                 self.timer.begin(self._step_kind)
         elif self.timer.is_awaited:  # its plan is over
             self.timer.next(self._step_kind)
+        if self._audit is not None:
+            self._begin_audit(self._audit)
+
+    def _begin_audit(self, audit: StepAudit) -> None:
+        """With the step behind the window, once nothing of another one's is under way."""
+        if self._window is None:
+            audit.begin()
+        elif not audit.has_begun:
+            audit.stop(_NO_ROOM)
 
     @guarded
     def _advance(self) -> None:
@@ -343,8 +359,14 @@ class Recorder:
         with held_back():
             self._window, self._reserve, self._state = None, None, _State.WAITING
             self._end(window)
-            self._save(self._exported(window, complete=complete))
+            audit = StepAudit(self._session.user_code) if self._is_to_be_audited(window, complete=complete) else None
+            self._save(self._exported(window, complete=complete, audit=audit))
         self._end_with_what_is_saved()
+        self._audit = audit or self._audit
+
+    def _is_to_be_audited(self, window: Window, *, complete: bool) -> bool:
+        is_first = self._audit is None and self._session.options.audit
+        return is_first and complete and window.steps > 0
 
     def _leave_to_its_thread(self, *, complete: bool, is_wanted: bool = True) -> bool:
         """Whether the open window is another thread's; that one ends it then, and here it is open no longer."""
@@ -412,6 +434,7 @@ class Recorder:
         """End the recording, saving a window that is open; `complete=False` when an error or Ctrl-C ended the run."""
         if self._session.is_forked:
             return
+        self._end_audit()
         self.timer.end()
         if self._left is not None:
             self._end_left()
@@ -435,6 +458,10 @@ class Recorder:
         if self._is_active:
             with held_back():
                 self._give_up()
+
+    def _end_audit(self) -> None:
+        if self._audit is not None:
+            self._audit.stop()
 
     def _save(self, job: Job) -> None:
         pending = Pending()
@@ -482,6 +509,7 @@ class Recorder:
         Returns whether they are; with a time-out they may not be.
         """
         self._saver.is_awaited = True
+        self._end_audit()
         self.timer.release()
         if not self._saver.wait(timeout_s):
             return False
@@ -543,7 +571,13 @@ class Recorder:
             open_recorders.release(self)
 
     def _exported(
-        self, window: Window, *, complete: bool, otherwise: Job | None = None, skip_if_empty: bool = False
+        self,
+        window: Window,
+        *,
+        complete: bool,
+        otherwise: Job | None = None,
+        skip_if_empty: bool = False,
+        audit: StepAudit | None = None,
     ) -> Job:
         return exported(
             window,
@@ -554,10 +588,12 @@ class Recorder:
             complete=complete,
             otherwise=otherwise,
             skip_if_empty=skip_if_empty,
+            audit=audit,
         )
 
     def _give_up(self) -> None:
         """After an error: leave nothing installed, and do nothing from here on."""
+        self._end_audit()
         self._leave_to_its_thread(complete=False, is_wanted=False)
         window, self._window, self._reserve = self._window, None, None
         self._state = _State.STOPPED

@@ -271,9 +271,19 @@ def running_node_number() -> int | None:
 
     Where torch does not tell, all is outside.
     """
-    running = getattr(torch._C, "_current_autograd_node", None)
-    node = running() if running is not None else None
+    node = running_node()
     return None if node is None else int(node._sequence_nr())
+
+
+def running_node() -> Any:
+    """The node itself."""
+    running = getattr(torch._C, "_current_autograd_node", None)
+    return running() if running is not None else None
+
+
+def gathers_gradient(node: Any) -> bool:
+    """Whether a node of autograd's graph gives a leaf its gradient: then the leaf is its `variable`."""
+    return type(node).__name__ == "AccumulateGrad"
 
 
 def kept_eager() -> AbstractContextManager[Any]:

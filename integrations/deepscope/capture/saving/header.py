@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from deepscope.capture import process_facts as process
+from deepscope.capture.audit.step_audit import Audited
 from deepscope.capture.compiled.breaks import Frame
 from deepscope.capture.compiled.graphs import CompiledRecord
 from deepscope.capture.compiled.provenance import compiled_code, function_at
@@ -29,6 +30,7 @@ from deepscope.capture.sources import describe_file, describe_files
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
+from deepscope.trace.format.audit import AuditedPlace
 from deepscope.trace.format.compiled_code import CompiledCode, SourcePlace
 from deepscope.trace.format.header import FORMAT, Device, File, Header, ScopeRow, StepTimes, Worker, WorkerLine
 from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
@@ -256,8 +258,9 @@ def bare(header: Header, reason: str) -> Header:
         counters=None,
         parameters=[],
         workers=[],
+        audit=None,
         compiled=CompiledCode(),
-        notes=[*header.notes, f"this trace is without settings, memory, workers and compiled code: {reason}"],
+        notes=[*header.notes, f"this trace is without settings, memory, workers, audit and compiled code: {reason}"],
     )
 
 
@@ -277,6 +280,18 @@ def add_workers(header: Header, timings: list[WorkerTiming]) -> None:
         )
         for timing in timings
     ]
+
+
+def add_audit(header: Header, audited: Audited | None) -> None:
+    """Put what was found in steps behind the window into a header, and into its files those that it alone names."""
+    if audited is None:
+        return
+    number = {file.path: index for index, file in enumerate(header.files) if file is not None}
+    new = dict.fromkeys(place.file for place in audited.places if place.file not in number)
+    number |= {path: index for index, path in enumerate(new, len(header.files))}
+    header.files += describe_files(new, header.source, users=set(new))
+    places = [AuditedPlace(number[place.file], place.line, place.function) for place in audited.places]
+    header.audit = msgspec.structs.replace(audited.account, places=places)
 
 
 def checked_metadata(key: str, value: Any) -> Any:

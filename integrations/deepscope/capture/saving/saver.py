@@ -14,13 +14,14 @@ from pathlib import Path
 import msgspec
 
 from deepscope.capture import notices, torch_compat
+from deepscope.capture.audit.step_audit import Audited
 from deepscope.capture.counters.sampler import Counted
 from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks import termination
 from deepscope.capture.process_hooks.failsafe import known_or
-from deepscope.capture.saving.header import add_workers, bare
+from deepscope.capture.saving.header import add_audit, add_workers, bare
 from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
 from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
@@ -59,6 +60,8 @@ class Job:
     """Gives what was counted of the machine; it may wait for the last sample."""
     plain_steps: Callable[[], StepTimes | None] = lambda: None
     """Gives the times of steps outside the window; it may wait for some to come."""
+    audited: Callable[[], Audited | None] = lambda: None
+    """Gives what was found in steps behind the window; it may wait for them."""
 
 
 class Saver:
@@ -177,6 +180,7 @@ class Saver:
         job.instructions.counters, header.counters = counted.tracks, counted.account
         header.git = known_or(None, "its commit", lambda: git_state(header.project_root or "."), notes)
         can_be_made_later = keep_job(job.instructions)
+        known_or(None, "what was looked at", lambda: add_audit(header, job.audited()), notes)
         header.plain_steps = job.plain_steps()
         self._is_writing = True
         try:

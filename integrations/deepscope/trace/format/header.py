@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from deepscope.trace.format.audit import AuditAccount
 from deepscope.trace.format.compiled_code import CompiledCode
 from deepscope.trace.format.counters import CounterAccount
 from deepscope.trace.format.held_memory import MemoryAccount
@@ -99,6 +100,10 @@ class Configuration:
     counter_interval: float = option(
         0.1,
         "Seconds from sample to sample; more where samples are dear, so that they take half a percent of a core.",
+    )
+    audit: bool = option(
+        False,
+        "Look at two steps behind the first window, operator by operator, for work that nobody needs.",
     )
     all_threads: bool | None = option(
         None,
@@ -354,6 +359,8 @@ class Header(msgspec.Struct, kw_only=True):
     """Of the modules that still lived at the window's end, the first 20,000."""
     workers: list[Worker] = []
     compiled: CompiledCode = msgspec.field(default_factory=CompiledCode)
+    audit: AuditAccount | None = None
+    """Of the steps behind the window; None where nothing was to be looked at."""
     notes: list[str] = []
     """What could not be found out for this header, and why."""
 

@@ -1,0 +1,86 @@
+"""Where an operator is called from: the running lines of user code, and the module around it."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum, auto
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+from torch import nn
+
+from deepscope.capture.lines import UserCode
+
+PathEntry = tuple[CodeType, int]
+"""A running function of the user's, and its line."""
+
+
+class _Kind(Enum):
+    USER = auto()
+    MODULE = auto()
+    """`Module._call_impl`, through which each call of a module passes."""
+    CLIPPING = auto()
+    OTHER = auto()
+
+
+_CLIPPING = os.path.join("torch", "nn", "utils", "clip_grad.py")
+
+
+class Call(NamedTuple):
+    """From where an operator is called."""
+
+    path: int
+    """Index into `CallPaths.paths`."""
+    modules: tuple[str, ...]
+    """The classes of the modules around it, outermost first, with the number of user's lines outside of each."""
+    depths: tuple[int, ...]
+    is_clipping: bool
+    """Whether gradients are being clipped."""
+
+
+class CallPaths:
+    """The paths that were met, each once; a path has the outermost line first."""
+
+    def __init__(self, code: UserCode) -> None:
+        self.paths: list[tuple[PathEntry, ...]] = [()]
+        self._numbers: dict[tuple[PathEntry, ...], int] = {(): 0}
+        self._code = code
+        self._kinds: dict[CodeType, _Kind] = {}
+        call = getattr(nn.Module, "_call_impl", None)
+        self._module_call: CodeType | None = getattr(call, "__code__", None)
+
+    def call_from(self, frame: FrameType | None) -> Call:
+        """The call that runs in `frame` and those around it."""
+        entries: list[PathEntry] = []
+        modules: list[tuple[str, int]] = []
+        is_clipping = False
+        while frame is not None:
+            code = frame.f_code
+            kind = self._kinds.get(code) or self._kind_of(code)
+            if kind is _Kind.USER:
+                entries.append((code, frame.f_lineno))
+            elif kind is _Kind.MODULE:
+                modules.append((type(frame.f_locals.get("self")).__name__, len(entries)))
+            elif kind is _Kind.CLIPPING:
+                is_clipping = True
+            frame = frame.f_back
+        depth = len(entries)
+        path = tuple(reversed(entries))
+        number = self._numbers.get(path)
+        if number is None:
+            number = self._numbers[path] = len(self.paths)
+            self.paths.append(path)
+        modules.reverse()
+        return Call(
+            number, tuple(name for name, _ in modules), tuple(depth - inner for _, inner in modules), is_clipping
+        )
+
+    def _kind_of(self, code: CodeType) -> _Kind:
+        if code is self._module_call:
+            kind = _Kind.MODULE
+        elif code.co_filename.endswith(_CLIPPING):
+            kind = _Kind.CLIPPING
+        else:
+            kind = _Kind.USER if self._code.owns(code.co_filename) else _Kind.OTHER
+        self._kinds[code] = kind
+        return kind

@@ -1,0 +1,194 @@
+"""Which operators a result goes on to: a graph of the operators of some steps, and of the storages between them.
+
+No tensor is kept. A weak reference to a storage keeps its number from being given to another one, and not its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from deepscope.capture.audit.call_paths import Call
+from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
+
+
+class Operation:
+    """One call of an operator that computes something."""
+
+    __slots__ = ("call", "forward_path", "has_user_code", "inputs", "is_sink", "name", "pass_number", "step")
+
+    def __init__(self, name: str, call: Call, step: int) -> None:
+        self.name = name
+        self.call = call
+        self.step = step
+        self.inputs: set[int] = set()
+        """The operations whose results it reads."""
+        self.is_sink = False
+        """Its arguments are used in a way that is not followed further."""
+        self.pass_number = -1
+        """Of the backward pass that it is a part of; -1 outside."""
+        self.has_user_code = True
+        """Whether the user's code may see its result; not so of autograd's own work in a backward pass."""
+        self.forward_path = call.path
+        """Of backward work, where its forward operator was called."""
+
+
+class _Storage:
+    __slots__ = ("is_read", "reference", "writers")
+
+    def __init__(self, storage: Any) -> None:
+        self.reference = StorageWeakRef(storage)
+        self.writers: list[int] = []
+        """The operations that made what it holds."""
+        self.is_read = False
+        """Some operation has read it since it was written to first."""
+
+
+class Flow:
+    """The operations of some steps."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.opaque: dict[str, None] = {}
+        """Operators from outside torch."""
+        self._storages: dict[int, _Storage] = {}
+        self._facts: dict[Any, OperatorFacts] = {}
+
+    def add(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, call: Call, step: int
+    ) -> range:
+        """A call that has returned; the numbers of its operations: one for each tensor of a list, none for a view."""
+        facts = self._facts.get(function)
+        if facts is None:
+            facts = self._facts[function] = facts_of(function)
+        first = len(self.operations)
+        given = (*args, *kwargs.values())
+        if facts.is_view:
+            for tensor in tensors_of(given):
+                self._storage_of(tensor)
+            return range(first, first)
+        if facts.is_opaque and not facts.name.startswith("aten::"):
+            self.opaque[facts.name] = None
+        written = [args[place] for place in facts.writes if place < len(args)]
+        written += [kwargs[name] for name in facts.writes_named if name in kwargs]
+        lists = [one for one in given if isinstance(one, (list, tuple)) and one and isinstance(one[0], torch.Tensor)]
+        if facts.is_by_element and lists:
+            count = len(lists[0])
+            for place in range(count):
+                parts = [_elements(values, place, count) for values in (given, written, (result,))]
+                self._add_one(facts, call, step, *parts)
+        else:
+            self._add_one(facts, call, step, given, given if facts.is_opaque else written, (result,))
+        return range(first, len(self.operations))
+
+    def _add_one(
+        self, facts: OperatorFacts, call: Call, step: int, given: Sequence[Any], written: Sequence[Any], result: Any
+    ) -> None:
+        operation = Operation(facts.name, call, step)
+        operation.is_sink = facts.is_opaque or facts.reads_to_host
+        number = len(self.operations)
+        self.operations.append(operation)
+        changed = {id(one): one for one in tensors_of(written)}
+        replaced = {key for key, one in changed.items() if facts.replaces and _covers_storage(one)}
+        for tensor in tensors_of(given):
+            state = self._storage_of(tensor)
+            if state is None:
+                operation.is_sink = True
+            elif id(tensor) not in replaced:
+                state.is_read = True
+                operation.inputs.update(state.writers)
+        made = changed | {id(one): one for one in tensors_of(result)}
+        for key, tensor in made.items():
+            self._write(tensor, number, is_whole=key in replaced)
+
+    def key_of(self, tensor: torch.Tensor) -> int | None:
+        """The number of a tensor's storage, which is no other's while the steps are looked at; None without one."""
+        try:
+            return int(tensor.untyped_storage()._cdata)
+        except Exception:  # noqa: BLE001 - sparse tensors, and tensors of somebody's own kind
+            return None
+
+    def add_reader(self, name: str, tensor: torch.Tensor, call: Call, step: int) -> int:
+        """An operation that takes a tensor as it is; its number."""
+        operation = Operation(name, call, step)
+        number = len(self.operations)
+        self.operations.append(operation)
+        state = self._storage_of(tensor)
+        if state is not None:
+            state.is_read = True
+            operation.inputs.update(state.writers)
+        return number
+
+    def drop(self, number: int) -> None:
+        """Let an operation read nothing: that it reads says nothing of a use."""
+        self.operations[number].inputs.clear()
+
+    def kept(self, *, without: Iterable[int]) -> Iterator[int]:
+        """The operations whose results somebody may use later, or used unseen; `without`: the storages of others."""
+        left_out = set(without)
+        for key, state in self._storages.items():
+            if key in left_out or not state.writers:
+                continue
+            is_dropped = not state.is_read and not self.operations[state.writers[0]].has_user_code
+            if not state.reference.expired() or not (state.is_read or is_dropped):
+                yield from state.writers
+
+    def sinks(self) -> list[int]:
+        """The operations behind which results are not followed further."""
+        return [number for number, one in enumerate(self.operations) if one.is_sink]
+
+    def reaching(self, targets: Iterable[int]) -> set[int]:
+        """The operations whose results reach one of these, themselves among them."""
+        left = list(targets)
+        found: set[int] = set()
+        while left:
+            number = left.pop()
+            if number not in found:
+                found.add(number)
+                left += self.operations[number].inputs - found
+        return found
+
+    def _storage_of(self, tensor: torch.Tensor) -> _Storage | None:
+        key = self.key_of(tensor) if is_plain(tensor) else None
+        if key is None:
+            return None
+        state = self._storages.get(key)
+        if state is None:
+            state = self._storages[key] = _Storage(tensor.untyped_storage())
+        return state
+
+    def _write(self, tensor: torch.Tensor, number: int, *, is_whole: bool) -> None:
+        key = self.key_of(tensor)
+        if key is None:
+            return
+        state = self._storages.get(key)
+        if state is None:
+            state = self._storages[key] = _Storage(tensor.untyped_storage())
+        elif not is_whole:
+            self.operations[number].inputs.update(one for one in state.writers if one != number)
+        state.is_read = False
+        state.writers = [number]
+
+
+def _elements(values: Sequence[Any], place: int, count: int) -> list[Any]:
+    """Of each list of so many the one at a place, and all else."""
+    return [one[place] if isinstance(one, (list, tuple)) and len(one) == count else one for one in values]
+
+
+def tensors_of(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among an operator's arguments or results, those in its lists of tensors too."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors_of(value)
+
+
+def _covers_storage(tensor: torch.Tensor) -> bool:
+    try:
+        return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+    except Exception:  # noqa: BLE001 - as in `key_of`
+        return False

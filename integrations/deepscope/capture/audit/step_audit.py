@@ -1,0 +1,174 @@
+"""Two steps that are looked at behind a window: the second one tells what becomes of the first one's results."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from deepscope.capture import dynamo
+from deepscope.capture.audit.mode import AuditMode, is_another_active
+from deepscope.capture.audit.places import FoundPlace, Places
+from deepscope.capture.audit.unused_gradients import unused_gradients
+from deepscope.capture.audit.watch import Watch
+from deepscope.capture.lines import UserCode
+from deepscope.capture.notices import error_words
+from deepscope.capture.process_hooks import optimizer_steps
+from deepscope.capture.process_hooks.interrupts import comes_from_handler, held_back
+from deepscope.capture.process_hooks.live_objects import living
+from deepscope.trace.format.audit import AuditAccount
+
+STEPS = 2
+LONGEST_S = 600.0
+"""A trace is not written later than that for the sake of steps behind its window."""
+_EVERY_S = 0.05
+_ENDED = "the run ended before its step was over"
+_COMPILED = (
+    "torch.compile is in use, and a function that is first called while operators are looked at would never be compiled"
+)
+_CAPTURED = "a CUDA graph is in use, which hides its operators"
+_OTHER_MODE = "another dispatch mode is active around the training loop"
+_OTHER_THREAD = "the steps moved to another thread"
+
+
+class Audited(NamedTuple):
+    """What an audit found; `places` are those of the account, with the paths of their files."""
+
+    account: AuditAccount
+    places: list[FoundPlace]
+
+
+class StepAudit:
+    """Looks at the steps from `begin` on; `step` is told as each one ends.
+
+    `audited` waits for it on the thread that writes the window's trace. Nothing that goes wrong reaches the run.
+    """
+
+    def __init__(self, code: UserCode) -> None:
+        self._code = code
+        self._result = Audited(AuditAccount(left_out=_ENDED), [])
+        self._is_over = threading.Event()
+        self._watch: Watch | None = None
+        self._mode: AuditMode | None = None
+        self._thread = 0
+        self._stop_listening: Callable[[], None] = lambda: None
+        self._threads = {threading.current_thread(), threading.main_thread()}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to be done with steps."""
+        return self._is_over.is_set() and self._mode is None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether steps were looked at, or never will be."""
+        return self._watch is not None or self._is_over.is_set()
+
+    def begin(self) -> None:
+        """The first step to be looked at begins on this thread."""
+        if self._is_over.is_set() or self._watch is not None:
+            return
+        reason = _reason_against()
+        if reason:
+            self._end(reason)
+            return
+        self._thread = threading.get_ident()
+        watch = self._watch = Watch(self._code)
+        self._stop_listening = optimizer_steps.listen(self._stepped)
+        self._mode = AuditMode(watch.note, self._failed)
+        self._mode.__enter__()
+
+    def step(self) -> None:
+        """A step has ended."""
+        watch = self._watch
+        if watch is None:
+            return
+        if threading.get_ident() != self._thread:
+            self.stop(_OTHER_THREAD)
+            return
+        watch.step += 1
+        if watch.step >= STEPS or self._is_over.is_set():
+            self._leave()
+            self._conclude(watch)
+
+    def stop(self, reason: str = _ENDED) -> None:
+        """No step follows, or somebody waits for the trace; what is not known by now is left out."""
+        if self._mode is not None:
+            if threading.get_ident() == self._thread:
+                self._leave()
+            else:
+                self._mode.mute()
+        self._end(reason)
+
+    def audited(self) -> Audited:
+        """What was found; waits for the steps, and not beyond the end of their thread."""
+        until = monotonic() + LONGEST_S
+        while not self._is_over.wait(_EVERY_S) and monotonic() < until and all(one.is_alive() for one in self._threads):
+            pass
+        return self._result
+
+    def _leave(self) -> None:
+        """Take all off this thread."""
+        mode, self._mode = self._mode, None
+        with held_back():
+            if mode is not None:
+                mode.leave()
+            self._stop_listening()
+
+    def _end(self, left_out: str = "", result: Audited | None = None) -> None:
+        self._watch = None
+        if not self._is_over.is_set():
+            self._result = result or Audited(AuditAccount(left_out=left_out), [])
+            self._is_over.set()
+
+    def _failed(self, error: Exception) -> None:
+        """Noting failed; the mode is left as the step ends."""
+        if not self._is_over.is_set():
+            self._result = Audited(AuditAccount(left_out=error_words(error)), [])
+            self._is_over.set()
+
+    def _stepped(self, optimizer: Any, *_: Any) -> None:
+        if self._watch is not None and not self._is_over.is_set():
+            self._watch.gradients.step(optimizer)
+
+    def _conclude(self, watch: Watch) -> None:
+        if self._is_over.is_set():
+            self._watch = None
+            return
+        try:
+            self._end(result=_audited(watch))
+        except Exception as error:
+            if comes_from_handler(error):
+                raise
+            self._end(error_words(error))
+
+
+def _audited(watch: Watch) -> Audited:
+    places = Places()
+    modules, optimizers = living([nn.Module, Optimizer])
+    watch.gradients.end(optimizers)
+    account = AuditAccount(
+        steps=watch.step,
+        operators=sum(one.step == 0 for one in watch.flow.operations),
+        hidden=list(watch.flow.opaque)[:20],
+        gradients=unused_gradients(watch, places, modules),
+    )
+    return Audited(account, places.all)
+
+
+def _reason_against() -> str:
+    """Why nothing is looked at here; "" where it can be."""
+    if dynamo.is_in_use(living):
+        return _COMPILED
+    if is_another_active():
+        return _OTHER_MODE
+    graph = getattr(torch.cuda, "CUDAGraph", None)
+    if graph is not None and "torch.cuda.graphs" in sys.modules and any(living([graph])):
+        return _CAPTURED
+    return ""

@@ -1,0 +1,94 @@
+"""What was found in steps that were looked at, operator by operator, in place of being timed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from deepscope.trace.format.tolerant import Count, LineNumber
+
+FORMAT = 1
+
+MOST_ROWS = 1_000
+"""Of each list; what costs most is kept."""
+
+GradientFate = Literal["cleared", "no_optimizer"]
+"""Why nobody used a gradient: it was cleared before a step of its optimizer, or no optimizer has its parameter."""
+
+
+class AuditedPlace(msgspec.Struct, array_like=True, frozen=True):
+    """A line of the user's that operators were called from."""
+
+    file: int
+    """Index into `Header.files`; -1 for none."""
+    line: LineNumber
+    function: str
+
+
+class OperatorUse(msgspec.Struct, array_like=True, frozen=True):
+    """Calls of one operator from one line in one step."""
+
+    place: Count
+    """Index into `AuditAccount.places`: of backward operators, the forward line."""
+    name: str
+    """`aten::mm`."""
+    times: Count
+    unused: Count
+    """How many of them nobody needed."""
+
+
+class UnusedGradients(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Gradients that one backward pass of a step computed and nobody used."""
+
+    place: Count
+    """The line that called most of what was differentiated for them."""
+    backward: int
+    """The place that called the backward pass; -1 where that is not known."""
+    fate: GradientFate
+    parameters: Count
+    elements: Count
+    """Of these parameters."""
+    modules: list[str] = []
+    """The paths of the modules that have them, the outermost of which all parameters are among them."""
+    whole: bool = False
+    """Whether all that was differentiated of `place` was for them alone."""
+    clipped: bool = False
+    """Whether their norm was taken to clip gradients."""
+    operators: list[OperatorUse] = []
+    """Of the backward pass, at lines of which some was unused."""
+
+
+class SlicedCalls(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A line that was called for one slice of a tensor after the other."""
+
+    place: Count
+    slicing: Count
+    """The place that takes the slices."""
+    times: Annotated[int, msgspec.Meta(ge=2, le=2**53)]
+    """In one step."""
+    dimension: Count
+    size: Count
+    """Of the tensor in that dimension."""
+    shape: list[Count] = []
+    """Of the tensor."""
+    module: str = ""
+    """The class of the outermost module that was called with a slice."""
+    is_chain: bool = False
+    """Whether each call needs what the one before it returned."""
+
+
+class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Of the first of the steps that were looked at; the next one tells what became of its results."""
+
+    format: Count = FORMAT
+    steps: Count = 0
+    """How many were looked at; 0 where `left_out` says why."""
+    operators: Count = 0
+    """In the first of them."""
+    left_out: str = ""
+    hidden: list[str] = []
+    """Operators from outside torch, whose arguments count as used."""
+    places: list[AuditedPlace] = []
+    gradients: list[UnusedGradients] = []
+    slices: list[SlicedCalls] = []
