@@ -27,7 +27,7 @@ from deepscope.analysis.tables.threads import thread_table
 from deepscope.analysis.tables.totals import resolved, totals
 from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.analysis.tables.why import why_of_lines, work_causes
-from deepscope.records import WHOLE, CriticalPath, Detail, PartOf, Profile, SourceFile, View
+from deepscope.records import WHOLE, Audit, CriticalPath, Detail, PartOf, Profile, SourceFile, View
 from deepscope.trace.model import Trace
 from deepscope.trace.source_lines import source_lines
 
@@ -102,11 +102,19 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
         parts=parts,
         places=places,
         findings=[] if view.is_filtered else find_all(analysis),  # advice looks at all of a step
+        audit=_audit(trace),
         files=files,
         step=view.step,
         details=view.details,
         part_of=_whole_of(whole, view) if view.is_filtered else None,
     )
+
+
+def _audit(trace: Trace) -> Audit | None:
+    found = trace.header.audit
+    if found is None:
+        return None
+    return Audit(steps=found.steps, operators=found.operators, left_out=found.left_out, hidden=found.hidden)
 
 
 def _whole_of(whole: Analysis, view: View) -> PartOf:

@@ -3,6 +3,7 @@
 A new field of a line is one line here (`numbers.py`), one place under `analysis/` that fills it, one that shows it.
 """
 
+from deepscope.records.audit import Audit
 from deepscope.records.below import Part, PartKey, PartKind
 from deepscope.records.costs import Costs, KeyFigures, bytes_per_s, cost_ns, flops_per_s, key_figures, step_length_ns
 from deepscope.records.counters import CounterBlock, CounterSeries
@@ -40,6 +41,7 @@ __all__ = [
     "PHASES",
     "PROFILE_FORMAT",
     "WHOLE",
+    "Audit",
     "CallNode",
     "Collective",
     "CollectiveCall",

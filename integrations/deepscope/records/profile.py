@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
+from deepscope.records.audit import Audit
 from deepscope.records.below import Part, PartKey
 from deepscope.records.counters import CounterSeries
 from deepscope.records.critical import CriticalPath
@@ -49,7 +50,7 @@ from deepscope.records.view import Detail, PartOf
 from deepscope.records.whole_run import WholeRun
 from deepscope.records.why import Peaks
 
-PROFILE_FORMAT = 26
+PROFILE_FORMAT = 27
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -193,6 +194,8 @@ class Profile(msgspec.Struct, kw_only=True):
     """What the parts are."""
     findings: Annotated[list[Finding], merged_by(table("code", "file", "line", order=_by_saving))] = []
     """The largest saving first."""
+    audit: Annotated[Audit | None, merged_by(record)] = None
+    """None where no step was to be looked at."""
     files: Annotated[dict[str, SourceFile], merged_by(_files)] = {}
     step: First[int | None] = None
     """The step chosen, if one was."""

@@ -32,6 +32,7 @@ from deepscope.analysis.findings import (
     tiny_operators,
     unfused_attention,
     unfused_optimizer,
+    unused_gradients,
     worker_restarts,
     zeroed_gradients,
 )
@@ -71,6 +72,7 @@ RULES = (
     cpu_quota.RULE,
     kept_activations.RULE,
     stale_gradients.RULE,
+    unused_gradients.RULE,
 )
 """By code."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from enum import Enum, auto
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class _Kind(Enum):
     OTHER = auto()
 
 
-_CLIPPING = os.path.join("torch", "nn", "utils", "clip_grad.py")
+_CLIPPING = str(Path("torch", "nn", "utils", "clip_grad.py"))
 
 
 class Call(NamedTuple):

@@ -58,7 +58,7 @@ class Flow:
         self._facts: dict[Any, OperatorFacts] = {}
 
     def add(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, call: Call, step: int
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, *, call: Call, step: int
     ) -> range:
         """A call that has returned; the numbers of its operations: one for each tensor of a list, none for a view."""
         facts = self._facts.get(function)
@@ -79,15 +79,15 @@ class Flow:
             count = len(lists[0])
             for place in range(count):
                 parts = [_elements(values, place, count) for values in (given, written, (result,))]
-                self._add_one(facts, call, step, *parts)
+                self._add_one(Operation(facts.name, call, step), facts, *parts)
         else:
-            self._add_one(facts, call, step, given, given if facts.is_opaque else written, (result,))
+            changed = given if facts.is_opaque else written
+            self._add_one(Operation(facts.name, call, step), facts, given, changed, (result,))
         return range(first, len(self.operations))
 
     def _add_one(
-        self, facts: OperatorFacts, call: Call, step: int, given: Sequence[Any], written: Sequence[Any], result: Any
+        self, operation: Operation, facts: OperatorFacts, given: Sequence[Any], written: Sequence[Any], result: Any
     ) -> None:
-        operation = Operation(facts.name, call, step)
         operation.is_sink = facts.is_opaque or facts.reads_to_host
         number = len(self.operations)
         self.operations.append(operation)
@@ -111,15 +111,17 @@ class Flow:
         except Exception:  # noqa: BLE001 - sparse tensors, and tensors of somebody's own kind
             return None
 
-    def add_reader(self, name: str, tensor: torch.Tensor, call: Call, step: int) -> int:
-        """An operation that takes a tensor as it is; its number."""
+    def pass_on(self, name: str, tensor: torch.Tensor, call: Call, step: int) -> int:
+        """An operation that passes a tensor on as it is; its number."""
         operation = Operation(name, call, step)
         number = len(self.operations)
         self.operations.append(operation)
         state = self._storage_of(tensor)
-        if state is not None:
-            state.is_read = True
+        if state is None:
+            operation.is_sink = True
+        else:
             operation.inputs.update(state.writers)
+            state.writers = [number]
         return number
 
     def drop(self, number: int) -> None:
@@ -161,8 +163,9 @@ class Flow:
         return state
 
     def _write(self, tensor: torch.Tensor, number: int, *, is_whole: bool) -> None:
-        key = self.key_of(tensor)
+        key = self.key_of(tensor) if is_plain(tensor) else None
         if key is None:
+            self.operations[number].is_sink = True
             return
         state = self._storages.get(key)
         if state is None:
@@ -189,6 +192,6 @@ def tensors_of(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 def _covers_storage(tensor: torch.Tensor) -> bool:
     try:
-        return tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+        return bool(tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes())
     except Exception:  # noqa: BLE001 - as in `key_of`
         return False

@@ -16,14 +16,14 @@ from deepscope.trace.format.audit import GradientFate
 class Gradient:
     """What one backward pass gave to one parameter."""
 
-    __slots__ = ("elements", "fate", "is_clipped", "is_used", "operation", "parameter", "storage")
+    __slots__ = ("elements", "fate", "is_clipped", "is_used", "operations", "parameter", "storage")
 
-    def __init__(self, operation: int, parameter: torch.Tensor, storage: int | None) -> None:
-        self.operation = operation
-        """The one that adds it to what the parameter has."""
+    def __init__(self, parameter: torch.Tensor) -> None:
+        self.operations: list[int] = []
+        """Those that add it to what the parameter has."""
         self.parameter: weakref.ref[Any] = weakref.ref(parameter)
         self.elements = parameter.numel()
-        self.storage = storage
+        self.storage: int | None = None
         self.is_used = False
         """As far as an optimizer says, and where its use is not known."""
         self.is_clipped = False
@@ -41,18 +41,27 @@ class Gradients:
         self._parameter_of: dict[int, int] = {}
         """By the gradient's storage."""
 
-    def accumulate(self, operation: int, parameter: torch.Tensor, gradient: torch.Tensor, *, adds: bool) -> None:
-        """A backward pass gives `gradient` to a parameter; `adds`: to what it has, else it had none."""
+    def begin(self, parameter: torch.Tensor, *, adds: bool) -> Gradient:
+        """A backward pass gives a parameter its gradient; `adds`: to what it has, else it had none."""
         key = id(parameter)
         if not adds:
             self._pending.pop(key, None)
-        storage = self._flow.key_of(gradient)
-        one = Gradient(operation, parameter, storage)
-        one.is_used = storage is None or not isinstance(parameter, nn.Parameter)
+        one = Gradient(parameter)
+        one.is_used = not isinstance(parameter, nn.Parameter)
         self.all.append(one)
         self._pending.setdefault(key, []).append(one)
-        if storage is not None:
-            self._parameter_of[storage] = key
+        return one
+
+    def accumulate(self, one: Gradient, operations: Iterable[int], given: Iterable[torch.Tensor]) -> None:
+        """Some of the operations that give it, and the tensors that they are about; sparse ones are not followed."""
+        one.operations += operations
+        parameter = one.parameter()
+        for tensor in given:
+            storage = one.storage = self._flow.key_of(tensor)
+            if storage is None or parameter is None:
+                one.is_used = True
+            else:
+                self._parameter_of[storage] = id(parameter)
 
     def clear(self, tensor: torch.Tensor) -> None:
         """A tensor is overwritten with zeros, a gradient perhaps."""

@@ -15,7 +15,7 @@ Note = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]
 """Called with an operator, its arguments and its result."""
 
 
-class AuditMode(TorchDispatchMode):
+class AuditMode(TorchDispatchMode):  # type: ignore[misc]  # torch has no types for it
     """Calls `note` behind each operator of the thread that entered it, and of autograd's threads that work for it.
 
     An exception of `note` ends the notes, and `on_error` is told of it.

@@ -37,7 +37,7 @@ def facts_of(function: Any) -> OperatorFacts:
     """Of what a dispatch mode is called with."""
     schema = getattr(function, "_schema", None)
     if schema is None:  # a higher-order operator
-        return OperatorFacts(str(function), (), (), False, True, False, False, False)  # noqa: FBT003 - a tuple's
+        return OperatorFacts(str(function), (), (), False, True, False, False, False)
     name: str = schema.name
     written = [
         (place, one)
@@ -60,6 +60,8 @@ def facts_of(function: Any) -> OperatorFacts:
 def is_plain(tensor: torch.Tensor) -> bool:
     """Whether torch alone says what becomes of the tensor's bytes."""
     kind = type(tensor)
-    return kind is torch.Tensor or kind is torch.nn.Parameter or not hasattr(kind, "__tensor_flatten__") and (
-        kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+    return (
+        kind is torch.Tensor
+        or kind is torch.nn.Parameter
+        or (not hasattr(kind, "__tensor_flatten__") and (kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__))
     )

@@ -19,13 +19,14 @@ def unused_gradients(watch: Watch, places: Places, modules: Iterable[Any]) -> li
     """Of the first step, by backward pass; `modules`: those that are alive, for the names of parameters."""
     flow = watch.flow
     candidates = [one for one in watch.gradients.all if not one.is_used]
-    used = [one.operation for one in watch.gradients.all if one.is_used]
+    used = [number for one in watch.gradients.all if one.is_used for number in one.operations]
     kept = flow.kept(without=[one.storage for one in candidates if one.storage is not None])
     live = flow.reaching([*flow.sinks(), *kept, *used])
     by_pass: dict[int, list[Gradient]] = defaultdict(list)
     for one in candidates:
-        if one.operation not in live and flow.operations[one.operation].step == 0:
-            by_pass[flow.operations[one.operation].pass_number].append(one)
+        first = flow.operations[one.operations[0]]
+        if first.step == 0 and live.isdisjoint(one.operations):
+            by_pass[first.pass_number].append(one)
     if not by_pass:
         return []
     names = _owners(modules)
@@ -34,7 +35,8 @@ def unused_gradients(watch: Watch, places: Places, modules: Iterable[Any]) -> li
         if operation.pass_number in by_pass:
             all_of_pass[operation.pass_number].append((number, operation))
     found = [
-        _of_pass(watch, places, all_of_pass[number], gradients, live, names) for number, gradients in by_pass.items()
+        _of_pass(watch, places, all_of_pass[number], gradients, live=live, names=names)
+        for number, gradients in by_pass.items()
     ]
     return [one for one in found if one is not None]
 
@@ -44,6 +46,7 @@ def _of_pass(
     places: Places,
     operations: Sequence[tuple[int, Operation]],
     gradients: Sequence[Gradient],
+    *,
     live: set[int],
     names: Mapping[int, str],
 ) -> UnusedGradients | None:

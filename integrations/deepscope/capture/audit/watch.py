@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import torch
-
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.call_paths import CallPaths
 from deepscope.capture.audit.flow import Flow, tensors_of
-from deepscope.capture.audit.gradients import Gradients
+from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.lines import UserCode
 from deepscope.errors import RecorderError
 
@@ -33,6 +31,8 @@ class Watch:
         """By the number of a node of autograd's graph: the path of its forward operator."""
         self._is_in_pass = False
         self._last_path = 0
+        self._gradient: Gradient | None = None
+        """The one that is being given to its parameter."""
 
     def note(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """An operator has returned."""
@@ -49,7 +49,8 @@ class Watch:
         if node is not None and torch_compat.gathers_gradient(node):
             self._accumulate(node.variable, function, args, result, call)
             return
-        added = self.flow.add(function, args, kwargs, result, call, self.step)
+        self._gradient = None
+        added = self.flow.add(function, args, kwargs, result, call=call, step=self.step)
         if node is not None:
             self._note_backward(node, added, call.path)
             return
@@ -76,14 +77,14 @@ class Watch:
             operation.has_user_code = has_own_code
 
     def _accumulate(self, parameter: Any, function: Any, args: tuple[Any, ...], result: Any, call: Any) -> None:
-        adds = function._schema.name.startswith("aten::add")
-        given = list(tensors_of(args))
-        added = self.flow.add(function, args, {}, result, call, self.step)
-        numbers = list(added) or [self.flow.add_reader(function._schema.name, given[0], call, self.step)]
+        one = self._gradient
+        if one is None or one.parameter() is not parameter:
+            one = self._gradient = self.gradients.begin(parameter, adds=function._schema.name.startswith("aten::add"))
+        added = self.flow.add(function, args, {}, result, call=call, step=self.step)
+        given = [*tensors_of((*args, result))]
+        numbers = list(added) or [self.flow.pass_on(function._schema.name, given[0], call, self.step)]
         for number in numbers:
-            self.flow.operations[number].pass_number = len(self.passes) - 1
-            self.flow.operations[number].forward_path = self._last_path
-            self.flow.operations[number].has_user_code = False
-        kept = next(tensors_of((result,)), None)
-        if kept is not None and isinstance(parameter, torch.Tensor):
-            self.gradients.accumulate(numbers[-1], parameter, kept, adds=adds)
+            operation = self.flow.operations[number]
+            operation.pass_number, operation.forward_path = len(self.passes) - 1, self._last_path
+            operation.has_user_code = False
+        self.gradients.accumulate(one, numbers, given)

@@ -1,0 +1,76 @@
+"""The time that operators took in the window of which the audit says how many were called for nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.selection import named, of_kind
+from deepscope.analysis.findings.facts import Facts
+from deepscope.trace.format.audit import AuditAccount, OperatorUse
+from deepscope.trace.kinds import Kind
+
+
+def audit_of(facts: Facts) -> AuditAccount:
+    """The account of the audit; an empty one where nothing was looked at."""
+    return facts.trace.header.audit or AuditAccount()
+
+
+def place_words(facts: Facts, place: int) -> str:
+    """`train.py:41`; "" for a place that is not known."""
+    places = audit_of(facts).places
+    if not 0 <= place < len(places):
+        return ""
+    path = facts.trace.header.path_of(places[place].file)
+    return f"{path.replace(chr(92), '/').rpartition('/')[2]}:{places[place].line}"
+
+
+def location_of(facts: Facts, place: int) -> int:
+    """Index of the line into `Scopes.locations`; -1 if the trace does not know it."""
+    return facts.once(_locations).get(place, -1)
+
+
+def unused_backward_ns(facts: Facts, uses: Iterable[OperatorUse]) -> int:
+    """What the backward operators that nobody needed took in the window, on the device if there is one.
+
+    A line's operators of one name count as equally long. What is no operator of the audit (autograd's own spans, on the
+    CPU) is shared out as the operators of the line are.
+    """
+    times: dict[int, dict[str, float]] = defaultdict(dict)
+    for use in uses:
+        location = location_of(facts, use.place)
+        if location >= 0 and use.times:
+            times[location][use.name] = min(use.unused / use.times, 1.0)
+    attribution, work = facts.attribution, facts.work
+    operators = of_kind(facts.trace, Kind.OPERATOR) & attribution.calls.backward
+    saved = 0.0
+    for location, shares in times.items():
+        mine = facts.analysis.counted & work.backward & (work.location == location)
+        is_known = named(facts.trace, operators, shares.__contains__)
+        above = nearest_to(work.node[mine], attribution.calls.parent, is_known)
+        spent_ns = work.duration_ns[mine]
+        whole_ns = int(spent_ns.sum())
+        matched_ns, unused_ns = 0, 0.0
+        for name, share in shares.items():
+            of_name = np.array([above_one >= 0 and _name(facts, above_one) == name for above_one in above.tolist()])
+            here_ns = int(spent_ns[of_name].sum()) if len(of_name) else 0
+            matched_ns += here_ns
+            unused_ns += here_ns * share
+        saved += whole_ns * unused_ns / matched_ns if matched_ns else 0.0
+    return int(saved) // facts.devices
+
+
+def _name(facts: Facts, event: int) -> str:
+    return facts.trace.strings[int(facts.trace.events.name[event])]
+
+
+def _locations(facts: Facts) -> dict[int, int]:
+    index: dict[tuple[str, int], int] = {}
+    for number, one in enumerate(facts.locations):
+        index.setdefault((one.file, one.line), number)
+    path_of = facts.trace.header.path_of
+    found = ((place, index.get((path_of(one.file), one.line), -1)) for place, one in enumerate(audit_of(facts).places))
+    return {place: location for place, location in found if location >= 0}

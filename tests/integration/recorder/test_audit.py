@@ -1,0 +1,315 @@
+"""Steps that are looked at: nothing of what they compute changes, and nothing of the audit is left behind."""
+
+from __future__ import annotations
+
+import gc
+import random
+import subprocess
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+import deepscope
+from audited_programs import PROGRAMS
+from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
+from deepscope.capture.lines import UserCode
+from deepscope.trace.format.audit import UnusedGradients
+from recorded import TESTS
+
+AROUND = 2
+"""Steps before those that are looked at, and behind them."""
+
+
+@pytest.fixture(autouse=True)
+def no_mode_is_left() -> Iterator[None]:
+    yield
+    assert not _get_current_dispatch_mode_stack()
+
+
+def looked_at(step: Callable[[], None], *, warm_up: int = AROUND, root=TESTS) -> Audited:
+    audit = StepAudit(UserCode(root))
+    for _ in range(warm_up):
+        step()
+    audit.begin()
+    for _ in range(STEPS):
+        step()
+        audit.step()
+    return audit.audited()
+
+
+def state_of(make: Callable[..., object], *, with_audit: bool) -> list[torch.Tensor]:
+    torch.manual_seed(7)
+    random.seed(7)
+    program = make()
+    if with_audit:
+        found = looked_at(program.step)
+        assert found.account.left_out == ""
+        assert found.account.steps == STEPS
+    else:
+        for _ in range(AROUND + STEPS):
+            program.step()
+    for _ in range(AROUND):
+        program.step()
+    tensors = [one for module in program.modules for one in module.state_dict().values()]
+    return [*tensors, torch.get_rng_state(), torch.tensor([random.random()])]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_results_and_random_numbers_are_the_same_to_the_bit(name: str):
+    plain = state_of(PROGRAMS[name], with_audit=False)
+    audited = state_of(PROGRAMS[name], with_audit=True)
+    assert len(plain) == len(audited)
+    assert all(torch.equal(one, other) for one, other in zip(plain, audited, strict=True))
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "adversarial"])
+def test_a_program_that_uses_its_gradients_has_none_that_is_unused(name: str):
+    assert looked_at(PROGRAMS[name]().step).account.gradients == []
+
+
+class Classifier(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(16, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU())
+        self.head = nn.Linear(512, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        features = self.backbone(x)
+        return self.head(features)
+
+
+def fine_tuning(*, is_frozen: bool, clips: bool = False) -> Callable[[], None]:
+    model = Classifier()
+    model.backbone.requires_grad_(not is_frozen)
+    optimizer = torch.optim.Adam(model.head.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(torch.randn(128, 16)), torch.randint(4, (128,)))
+        loss.backward()
+        if clips:
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    return step
+
+
+def of_line(found: Audited, text: str) -> list[UnusedGradients]:
+    """The gradients whose place is a line of this file with this text."""
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return [one for one in found.account.gradients if lines[found.places[one.place].line - 1].strip() == text]
+
+
+@pytest.mark.parametrize("clips", [False, True])
+def test_a_backbone_without_an_optimizer_is_found_at_its_call(clips: bool):
+    found = looked_at(fine_tuning(is_frozen=False, clips=clips))
+    (one,) = of_line(found, "features = self.backbone(x)")
+    assert (one.fate, one.parameters, one.modules, one.whole) == ("no_optimizer", 4, ["backbone"], True)
+    assert one.clipped == clips
+    backward = found.places[one.backward]
+    assert backward.function.endswith("step")
+    forward = {found.places[use.place].line for use in one.operators if use.unused}
+    assert len(forward) == 2  # of the head's gradient of its input, too
+    assert looked_at(fine_tuning(is_frozen=True, clips=clips)).account.gradients == []
+
+
+def adversarial(*, is_detached: bool, is_frozen: bool) -> Callable[[], None]:
+    generator = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 16))
+    critic = nn.Sequential(nn.Linear(16, 32), nn.LeakyReLU(), nn.Linear(32, 1))
+    of_generator, of_critic = (torch.optim.Adam(one.parameters()) for one in (generator, critic))
+
+    def step() -> None:
+        of_critic.zero_grad()
+        fake = generator(torch.randn(16, 8))
+        shown = fake.detach() if is_detached else fake
+        (critic(shown).mean() - critic(torch.randn(16, 16)).mean()).backward()
+        of_critic.step()
+        critic.requires_grad_(not is_frozen)
+        of_generator.zero_grad()
+        critic(generator(torch.randn(16, 8))).mean().neg().backward()
+        of_generator.step()
+        critic.requires_grad_(True)
+
+    return step
+
+
+def test_a_generator_that_the_critics_loss_differentiates_is_found_at_its_call():
+    found = looked_at(adversarial(is_detached=False, is_frozen=True))
+    assert len(found.account.gradients) == 1
+    (one,) = of_line(found, "fake = generator(torch.randn(16, 8))")
+    assert (one.fate, one.parameters, one.whole) == ("cleared", 4, True)
+    assert looked_at(adversarial(is_detached=True, is_frozen=True)).account.gradients == []
+
+
+def test_a_critics_weights_that_the_generators_loss_differentiates_are_found_apart():
+    found = looked_at(adversarial(is_detached=True, is_frozen=False))
+    (one,) = found.account.gradients
+    # The gradient of its input is needed: it goes on to the generator.
+    assert (one.fate, one.parameters, one.whole) == ("cleared", 4, False)
+
+
+def test_gradients_that_somebody_reads_are_used():
+    model = Classifier()
+    optimizer = torch.optim.Adam(model.head.parameters())
+    norms = []
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.randn(8, 16)).square().mean().backward()
+        norms.append(sum(float(one.grad.norm()) for one in model.backbone.parameters()))
+        optimizer.step()
+
+    assert looked_at(step).account.gradients == []
+
+
+def test_an_operator_from_outside_torch_counts_as_a_use():
+    library = torch.library.Library("audited", "FRAGMENT")
+    library.define("note(Tensor x) -> ()")
+    library.impl("note", lambda x: None, "CPU")
+    model = Classifier()
+    optimizer = torch.optim.Adam(model.head.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.randn(8, 16)).square().mean().backward()
+        for parameter in model.backbone.parameters():
+            torch.ops.audited.note(parameter.grad)
+        optimizer.step()
+
+    account = looked_at(step).account
+    assert account.gradients == []
+    assert account.hidden == ["audited::note"]
+
+
+def test_no_tensor_outlives_its_step():
+    alive: list[weakref.ref[torch.Tensor]] = []
+    counts = []
+    step_of_program = PROGRAMS["transformer"]().step
+
+    def step() -> None:
+        counts.append(sum(one() is not None for one in alive))
+        tensor = torch.randn(1000)
+        alive.append(weakref.ref(tensor))
+        step_of_program()
+
+    gc.disable()
+    try:
+        looked_at(step)
+    finally:
+        gc.enable()
+    assert counts == [0] * (AROUND + STEPS)
+
+
+COMPILED = """\
+import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from deepscope.capture.audit.step_audit import StepAudit
+from deepscope.capture.lines import UserCode
+
+model = torch.compile(torch.nn.Linear(4, 4), backend="eager")
+if CALLED:
+    model(torch.ones(1, 4))
+audit = StepAudit(UserCode("."))
+audit.begin()
+assert not _get_current_dispatch_mode_stack()
+model(torch.ones(1, 4))
+audit.step()
+print(audit.audited().account.left_out)
+model(torch.ones(1, 4))
+print(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+"""
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_where_something_is_compiled_nothing_is_looked_at_and_it_is_compiled_as_often(called: bool, tmp_path: Path):
+    program = COMPILED.replace("CALLED", str(called))
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    reason, graphs = done.stdout.splitlines()
+    assert "torch.compile" in reason
+    assert graphs == "1"
+
+
+class Counting(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_beside_another_mode_nothing_is_looked_at():
+    with Counting():
+        assert "another dispatch mode" in looked_at(lambda: None).account.left_out
+
+
+def test_a_mode_that_is_entered_meanwhile_stays():
+    audit = StepAudit(UserCode(TESTS))
+    audit.begin()
+    mode = Counting()
+    with mode:
+        audit.stop()
+        before = mode.calls
+        torch.ones(2).add(1)
+        assert mode.calls > before
+    assert not _get_current_dispatch_mode_stack()
+
+
+def test_a_failure_of_the_audit_costs_what_it_would_have_found(monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise ValueError("no schema")
+
+    monkeypatch.setattr("deepscope.capture.audit.flow.facts_of", fail)
+    assert "no schema" in looked_at(PROGRAMS["perceptron"]().step).account.left_out
+
+
+def test_a_recording_looks_behind_its_window_and_its_trace_tells(tmp_path):
+    step = fine_tuning(is_frozen=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=2, audit=True) as recording:
+            for _ in range(8):
+                step()
+                recording.step()
+    assert recording.profile is not None
+    assert recording.profile.audit is not None
+    assert recording.profile.audit.steps == STEPS
+    assert recording.profile.totals.steps == 2
+    (found,) = [one for one in recording.profile.findings if one.code == "DS033"]
+    text = recording.profile.files[found.file].text.splitlines()[found.line - 1].strip()
+    assert text == "features = self.backbone(x)"
+    line = next(one for one in recording.profile.lines if (one.file, one.line) == (found.file, found.line))
+    assert 0 < found.saving_ns
+    assert line.backward_device_ns * 0.5 < found.saving_ns
+
+
+def test_a_run_that_ends_too_early_says_so_and_keeps_its_trace(tmp_path):
+    step = fine_tuning(is_frozen=False)
+    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=2, audit=True) as recording:
+        for _ in range(5):
+            step()
+            recording.step()
+    assert recording.profile is not None
+    assert recording.profile.audit is not None
+    assert recording.profile.audit.steps == 0
+    assert "ended before" in recording.profile.audit.left_out
+    assert [one for one in recording.profile.findings if one.code == "DS033"] == []
+
+
+def test_a_recording_looks_at_nothing_unless_it_is_asked_to(tmp_path):
+    step = fine_tuning(is_frozen=False)
+    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=2) as recording:
+        for _ in range(8):
+            step()
+            recording.step()
+    assert recording.profile is not None
+    assert recording.profile.audit is None
