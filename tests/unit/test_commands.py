@@ -17,7 +17,7 @@ from deepscope.cli.entry import COMMANDS, deepscope
 from deepscope.cli.output import Bar
 from deepscope.cli.param_types import Duration
 
-OPTIONS = 95
+OPTIONS = 96
 """At most so many options of all commands."""
 
 

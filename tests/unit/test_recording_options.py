@@ -33,12 +33,14 @@ def test_the_commands_help_and_defaults_are_those_that_are_declared() -> None:
         parameter for parameter in run.params if isinstance(parameter, click.Option) and parameter.name in OPTIONS
     ]
     assert {parameter.name for parameter in shared} == {
-        "topics", "wait", "warmup", "active", "repeat", "time", "after", "ranks", "counters",
+        "topics", "wait", "warmup", "active", "repeat", "time", "after", "ranks", "counters", "audit",
     }  # fmt: skip
     for parameter in shared:
         declared = OPTIONS[parameter.name]
         assert (parameter.help or "").startswith(declared.metadata["what"])
-        assert declared.default is None or f"[default: {declared.default}]" in (parameter.help or "")
+        is_told = declared.default is not None and declared.default is not False
+        assert is_told == ("[default: " in (parameter.help or ""))
+        assert not is_told or f"[default: {declared.default}]" in (parameter.help or "")
 
 
 def test_the_page_has_the_table(repository: Path) -> None:

@@ -36,13 +36,14 @@ def run_options(command: Command) -> Command:
         _declared("repeat", type=click.IntRange(0), metavar="N"),
         _declared("after", type=Duration(zero=True), metavar="TIME"),
         _declared("counters", type=click.Choice(COUNTER_CHOICES)),
+        _declared("audit", is_flag=True, default=None),
     )
 
 
 def _declared(name: str, word: str = "", **settings: Any) -> Callable[[Command], Command]:
     """An option as it is declared; what is not given is left to the recording's own default."""
     default = OPTIONS[name].default
-    default_text = "" if default is None else f"  [default: {default}]"
+    default_text = "" if default is None or default is False else f"  [default: {default}]"
     return click.option(f"--{word or name}", name, help=OPTIONS[name].metadata["what"] + default_text, **settings)
 
 

@@ -159,7 +159,7 @@ def _tell_of_ranks(ranks: Any) -> None:
 
 
 def _check_on_demand(given: dict[str, Any], *, whole: bool) -> None:
-    chosen = sorted({"wait", "warmup", "active", "repeat", "time", "after"} & given.keys())
+    chosen = sorted({"wait", "warmup", "active", "repeat", "time", "after", "audit"} & given.keys())
     if whole or chosen:
         option = "--whole" if whole else f"--{chosen[0]}"
         raise click.UsageError(f"{option} says what is recorded by itself; with --on-demand `deepscope attach` says it")
@@ -174,6 +174,8 @@ def _check_steps(given: dict[str, Any], *, whole: bool) -> None:
             "and --whole has none; --time says for how long it records" if whole else "and --time records by the clock"
         )
         raise click.UsageError(f"--{chosen[0]} counts steps, {reason}")
+    if whole and "audit" in given:
+        raise click.UsageError("--audit looks at steps, and --whole has none")
     if "after" in given and not is_timed:
         raise click.UsageError("--after goes with --time")
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from deepscope.capture.options import RecordingOptions
+from deepscope.trace.format.audit import AuditAccount, AuditedPlace, OperatorUse, SlicedCalls, UnusedGradients
 from deepscope.trace.format.compiled_code import (
     CompiledCode,
     CompiledGraph,
@@ -117,6 +118,15 @@ FULL = Header(
         [SourcePlace(0, 12, "main"), SourcePlace(1, 3, "helper", 0, library=True, first_line=2)],
         [GraphBreak(0, "Call to graph_break")],
         [Recompilation(1, "size mismatch", 500)],
+    ),
+    audit=AuditAccount(
+        steps=2,
+        operators=40,
+        left_out="nothing",
+        hidden=["mine::op"],
+        places=[AuditedPlace(0, 12, "main"), AuditedPlace(1, 7, "forward")],
+        gradients=[UnusedGradients(0, 1, "cleared", 4, 99, ["net"], True, True, [OperatorUse(0, "aten::mm", 2, 1)])],
+        slices=[SlicedCalls(0, 1, 16, 1, 16, [4, 16], "LSTMCell", True)],
     ),
 )
 PLAIN: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(FULL))

@@ -10,13 +10,14 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
-from deepscope.trace.format.audit import AuditAccount, OperatorUse
+from deepscope.trace.format.audit import FORMAT, AuditAccount, OperatorUse
 from deepscope.trace.kinds import Kind
 
 
 def audit_of(facts: Facts) -> AuditAccount:
-    """The account of the audit; an empty one where nothing was looked at."""
-    return facts.trace.header.audit or AuditAccount()
+    """The account of the audit; an empty one where nothing was looked at, or a later version wrote it."""
+    found = facts.trace.header.audit
+    return found if found is not None and found.format == FORMAT else AuditAccount()
 
 
 def place_words(facts: Facts, place: int) -> str:
