@@ -288,7 +288,7 @@ def test_a_recording_looks_behind_its_window_and_its_trace_tells(tmp_path):
     text = recording.profile.files[found.file].text.splitlines()[found.line - 1].strip()
     assert text == "features = self.backbone(x)"
     line = next(one for one in recording.profile.lines if (one.file, one.line) == (found.file, found.line))
-    assert 0 < found.saving_ns
+    assert found.saving_ns > 0
     assert line.backward_device_ns * 0.5 < found.saving_ns
 
 
