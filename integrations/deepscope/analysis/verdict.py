@@ -16,12 +16,14 @@ ENOUGH = 0.5
 ALLOWED: Mapping[Verdict, frozenset[str]] = {
     "compute-bound": frozenset({"DS006"}),
     "memory-bound": frozenset(),
-    "launch-bound": frozenset({"DS004", "DS007", "DS011"}),
-    "host-bound": frozenset({"DS003", "DS004", "DS005", "DS007", "DS011", "DS013", "DS019"}),
+    "launch-bound": frozenset({"DS004", "DS007", "DS011", "DS034"}),
+    "host-bound": frozenset({"DS003", "DS004", "DS005", "DS007", "DS011", "DS013", "DS019", "DS034"}),
     "waiting": frozenset({"DS003", "DS006", "DS019"}),
     "data": frozenset({"DS003", "DS006"}),
     "communication": frozenset({"DS006"}),
-    "slowed by recording": frozenset({"DS003", "DS007"}),  # by loading and operators, not by the line's Python time
+    "slowed by recording": frozenset(
+        {"DS003", "DS007", "DS034"}
+    ),  # by loading and operators, not by the line's Python time
 }
 """The findings that may stand at a line with a verdict, of those that say what holds the line back. A line that is
 `mixed`, waits for a core (for other programs, that is), or has no verdict, may have any of them."""

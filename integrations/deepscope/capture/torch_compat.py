@@ -286,6 +286,16 @@ def gathers_gradient(node: Any) -> bool:
     return type(node).__name__ == "AccumulateGrad"
 
 
+def flops_of(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The floating-point operations of a product or a convolution by torch's formulas; 0 for other operators."""
+    formulas = getattr(sys.modules.get("torch.utils.flop_counter"), "flop_registry", {})
+    formula = formulas.get(getattr(function, "_overloadpacket", None))
+    try:
+        return 0 if formula is None else int(formula(*args, **kwargs, out_val=result))
+    except Exception:  # noqa: BLE001 - formulas raise on shapes that they do not know
+        return 0
+
+
 def kept_eager() -> AbstractContextManager[Any]:
     """Within it, what `torch.compile` made runs operator by operator; from torch 2.6 on, else it runs as it is."""
     stance = getattr(torch.compiler, "set_stance", None)

@@ -19,6 +19,7 @@ CAUSES = {
     "DS011": ("short_ns", "launch_ns", "host_ns"),
     "DS013": ("host_ns",),
     "DS019": ("host_ns", "waiting_ns"),
+    "DS034": ("short_ns", "launch_ns", "host_ns"),
 }
 """What a finding says that the line's time goes to, as the parts of its cost."""
 WORDS = {

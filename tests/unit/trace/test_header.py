@@ -126,7 +126,7 @@ FULL = Header(
         hidden=["mine::op"],
         places=[AuditedPlace(0, 12, "main"), AuditedPlace(1, 7, "forward")],
         gradients=[UnusedGradients(0, 1, "cleared", 4, 99, ["net"], True, True, [OperatorUse(0, "aten::mm", 2, 1)])],
-        slices=[SlicedCalls(0, 1, 16, 1, 16, [4, 16], "LSTMCell", True)],
+        slices=[SlicedCalls(0, 1, 16, 1, [4, 16], "LSTMCell", True, [1], 99, 7, 8)],
     ),
 )
 PLAIN: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(FULL))

@@ -26,6 +26,7 @@ from deepscope.analysis.findings import (
     reduced_each_pass,
     repeated_casts,
     sanity_check,
+    sliced_calls,
     small_collectives,
     stale_gradients,
     tiny_kernels,
@@ -73,6 +74,7 @@ RULES = (
     kept_activations.RULE,
     stale_gradients.RULE,
     unused_gradients.RULE,
+    sliced_calls.RULE,
 )
 """By code."""
 

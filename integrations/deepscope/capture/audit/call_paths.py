@@ -20,10 +20,12 @@ class _Kind(Enum):
     MODULE = auto()
     """`Module._call_impl`, through which each call of a module passes."""
     CLIPPING = auto()
+    LOADING = auto()
     OTHER = auto()
 
 
 _CLIPPING = str(Path("torch", "nn", "utils", "clip_grad.py"))
+_LOADING = str(Path("torch", "utils", "data", "_utils"))
 
 
 class Call(NamedTuple):
@@ -32,10 +34,13 @@ class Call(NamedTuple):
     path: int
     """Index into `CallPaths.paths`."""
     modules: tuple[str, ...]
-    """The classes of the modules around it, outermost first, with the number of user's lines outside of each."""
+    """The classes of the modules around it, outermost first."""
     depths: tuple[int, ...]
+    """How many lines of the path are outside of each module."""
     is_clipping: bool
     """Whether gradients are being clipped."""
+    is_loading: bool
+    """Whether a data loader gets a batch."""
 
 
 class CallPaths:
@@ -53,7 +58,7 @@ class CallPaths:
         """The call that runs in `frame` and those around it."""
         entries: list[PathEntry] = []
         modules: list[tuple[str, int]] = []
-        is_clipping = False
+        is_clipping = is_loading = False
         while frame is not None:
             code = frame.f_code
             kind = self._kinds.get(code) or self._kind_of(code)
@@ -63,6 +68,8 @@ class CallPaths:
                 modules.append((type(frame.f_locals.get("self")).__name__, len(entries)))
             elif kind is _Kind.CLIPPING:
                 is_clipping = True
+            elif kind is _Kind.LOADING:
+                is_loading = True
             frame = frame.f_back
         depth = len(entries)
         path = tuple(reversed(entries))
@@ -71,15 +78,16 @@ class CallPaths:
             number = self._numbers[path] = len(self.paths)
             self.paths.append(path)
         modules.reverse()
-        return Call(
-            number, tuple(name for name, _ in modules), tuple(depth - inner for _, inner in modules), is_clipping
-        )
+        names, depths = tuple(name for name, _ in modules), tuple(depth - inner for _, inner in modules)
+        return Call(number, names, depths, is_clipping, is_loading)
 
     def _kind_of(self, code: CodeType) -> _Kind:
         if code is self._module_call:
             kind = _Kind.MODULE
         elif code.co_filename.endswith(_CLIPPING):
             kind = _Kind.CLIPPING
+        elif _LOADING in code.co_filename:
+            kind = _Kind.LOADING
         else:
             kind = _Kind.USER if self._code.owns(code.co_filename) else _Kind.OTHER
         self._kinds[code] = kind

@@ -6,7 +6,7 @@ No tensor is kept. A weak reference to a storage keeps its number from being giv
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -15,10 +15,30 @@ from deepscope.capture.audit.call_paths import Call
 from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
 
 
+class Returned(NamedTuple):
+    """A call of an operator that has returned."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+
+
 class Operation:
     """One call of an operator that computes something."""
 
-    __slots__ = ("call", "forward_path", "has_user_code", "inputs", "is_sink", "name", "pass_number", "step")
+    __slots__ = (
+        "call",
+        "flops",
+        "forward_path",
+        "has_user_code",
+        "inputs",
+        "is_sink",
+        "name",
+        "pass_number",
+        "result_bytes",
+        "step",
+    )
 
     def __init__(self, name: str, call: Call, step: int) -> None:
         self.name = name
@@ -28,6 +48,7 @@ class Operation:
         """The operations whose results it reads."""
         self.is_sink = False
         """Its arguments are used in a way that is not followed further."""
+        self.flops = self.result_bytes = 0
         self.pass_number = -1
         """Of the backward pass that it is a part of; -1 outside."""
         self.has_user_code = True
@@ -57,13 +78,10 @@ class Flow:
         self._storages: dict[int, _Storage] = {}
         self._facts: dict[Any, OperatorFacts] = {}
 
-    def add(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, *, call: Call, step: int
-    ) -> range:
+    def add(self, returned: Returned, call: Call, step: int) -> range:
         """A call that has returned; the numbers of its operations: one for each tensor of a list, none for a view."""
-        facts = self._facts.get(function)
-        if facts is None:
-            facts = self._facts[function] = facts_of(function)
+        function, args, kwargs, result = returned
+        facts = self.facts(function)
         first = len(self.operations)
         given = (*args, *kwargs.values())
         if facts.is_view:
@@ -85,6 +103,13 @@ class Flow:
             self._add_one(Operation(facts.name, call, step), facts, given, changed, (result,))
         return range(first, len(self.operations))
 
+    def facts(self, function: Any) -> OperatorFacts:
+        """What the operator's schema says."""
+        facts = self._facts.get(function)
+        if facts is None:
+            facts = self._facts[function] = facts_of(function)
+        return facts
+
     def _add_one(
         self, operation: Operation, facts: OperatorFacts, given: Sequence[Any], written: Sequence[Any], result: Any
     ) -> None:
@@ -102,6 +127,7 @@ class Flow:
                 operation.inputs.update(state.writers)
         made = changed | {id(one): one for one in tensors_of(result)}
         for key, tensor in made.items():
+            operation.result_bytes += tensor.numel() * tensor.element_size()
             self._write(tensor, number, is_whole=key in replaced)
 
     def key_of(self, tensor: torch.Tensor) -> int | None:

@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from deepscope.capture import dynamo
 from deepscope.capture.audit.mode import AuditMode, is_another_active
 from deepscope.capture.audit.places import FoundPlace, Places
+from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unused_gradients import unused_gradients
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.lines import UserCode
@@ -22,7 +23,7 @@ from deepscope.capture.notices import error_words
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.process_hooks.interrupts import comes_from_handler, held_back
 from deepscope.capture.process_hooks.live_objects import living
-from deepscope.trace.format.audit import AuditAccount
+from deepscope.trace.format.audit import MOST_ROWS, AuditAccount
 
 STEPS = 2
 LONGEST_S = 600.0
@@ -135,7 +136,7 @@ class StepAudit:
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         if self._watch is not None and not self._is_over.is_set():
-            self._watch.gradients.step(optimizer)
+            self._watch.step_optimizer(optimizer)
 
     def _conclude(self, watch: Watch) -> None:
         if self._is_over.is_set():
@@ -157,7 +158,8 @@ def _audited(watch: Watch) -> Audited:
         steps=watch.step,
         operators=sum(one.step == 0 for one in watch.flow.operations),
         hidden=list(watch.flow.opaque)[:20],
-        gradients=unused_gradients(watch, places, modules),
+        gradients=unused_gradients(watch, places, modules)[:MOST_ROWS],
+        slices=sliced_calls(watch, places)[:MOST_ROWS],
     )
     return Audited(account, places.all)
 

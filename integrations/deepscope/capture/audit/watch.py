@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import torch.utils.flop_counter  # noqa: F401 - the formulas that `flops_of` asks
+
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.call_paths import CallPaths
-from deepscope.capture.audit.flow import Flow, tensors_of
+from deepscope.capture.audit.call_paths import Call, CallPaths
+from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
+from deepscope.capture.audit.slices import Slices
 from deepscope.capture.lines import UserCode
 from deepscope.errors import RecorderError
 
 _MOST_OPERATORS = 500_000
-_NORMS = frozenset({"aten::_foreach_norm", "aten::linalg_vector_norm", "aten::norm", "aten::_foreach_max"})
+_NORMS = frozenset({"aten::_foreach_norm", "aten::linalg_vector_norm", "aten::norm"})
 _ZEROING = frozenset({"aten::zero_", "aten::_foreach_zero_"})
 
 
@@ -24,6 +27,7 @@ class Watch:
         self.paths = CallPaths(code)
         self.flow = Flow()
         self.gradients = Gradients(self.flow)
+        self.slices = Slices(self.flow)
         self.step = 0
         self.passes: list[int] = []
         """By backward pass: the path of the line that called it."""
@@ -37,54 +41,73 @@ class Watch:
     def note(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """An operator has returned."""
         if len(self.flow.operations) > _MOST_OPERATORS:
-            raise RecorderError(f"a step has more than {_MOST_OPERATORS:,} operators")
+            raise RecorderError(f"two steps have more than {_MOST_OPERATORS:,} operators")
+        returned = Returned(function, args, kwargs, result)
         node = torch_compat.running_node()
         call = self.paths.call_from(sys._getframe(2))
         if node is None:
-            self._is_in_pass = False
-            self._path_of_node.setdefault(torch_compat.next_node_number() - 1, call.path)
-        elif not self._is_in_pass:
+            self._is_in_pass, self._gradient = False, None
+            self._note_forward(returned, call)
+            return
+        if not self._is_in_pass:
             self._is_in_pass = True
             self.passes.append(call.path)
-        if node is not None and torch_compat.gathers_gradient(node):
-            self._accumulate(node.variable, function, args, result, call)
-            return
-        self._gradient = None
-        added = self.flow.add(function, args, kwargs, result, call=call, step=self.step)
-        if node is not None:
-            self._note_backward(node, added, call.path)
-            return
-        for number in added:
-            name = self.flow.operations[number].name
-            if call.is_clipping and name in _NORMS:
-                self.flow.drop(number)
-        if added:
-            name = self.flow.operations[added[0]].name
-            if name in _ZEROING:
-                for tensor in tensors_of(args):
-                    self.gradients.clear(tensor)
-            elif call.is_clipping and name in _NORMS:
-                for tensor in tensors_of(args):
-                    self.gradients.clip(tensor)
+        if torch_compat.gathers_gradient(node):
+            self._note_gradient(node.variable, returned, call)
+        else:
+            self._gradient = None
+            self._note_backward(node, returned, call)
 
-    def _note_backward(self, node: Any, added: range, path: int) -> None:
-        self._last_path = self._path_of_node.get(int(node._sequence_nr()), 0) or self._last_path
-        has_own_code = path not in (0, self.passes[-1])
+    def step_optimizer(self, optimizer: Any) -> None:
+        """An optimizer has stepped."""
+        self.gradients.step(optimizer)
+        self.slices.optimizer_steps += 1
+
+    def _note_forward(self, returned: Returned, call: Call) -> None:
+        self._path_of_node.setdefault(torch_compat.next_node_number() - 1, call.path)
+        added = self._add(returned, call)
+        name = self.flow.facts(returned.function).name
+        if not call.is_loading:
+            self._note_slices(name, returned, call, added)
+        if name in _ZEROING:
+            for tensor in tensors_of(returned.args):
+                self.gradients.clear(tensor)
+        elif call.is_clipping and name in _NORMS:
+            for number in added:
+                self.flow.drop(number)
+            for tensor in tensors_of(returned.args):
+                self.gradients.clip(tensor)
+
+    def _note_slices(self, name: str, returned: Returned, call: Call, added: range) -> None:
+        if not added:
+            self.slices.take(name, returned.args, returned.kwargs, returned.result, call)
         for number in added:
+            self.slices.use(number, name, returned.args, call)
+
+    def _note_backward(self, node: Any, returned: Returned, call: Call) -> None:
+        self._last_path = self._path_of_node.get(int(node._sequence_nr()), 0) or self._last_path
+        has_own_code = call.path not in (0, self.passes[-1])
+        for number in self._add(returned, call):
             operation = self.flow.operations[number]
             operation.pass_number = len(self.passes) - 1
-            operation.forward_path = path if has_own_code else self._last_path
+            operation.forward_path = call.path if has_own_code else self._last_path
             operation.has_user_code = has_own_code
 
-    def _accumulate(self, parameter: Any, function: Any, args: tuple[Any, ...], result: Any, call: Any) -> None:
+    def _note_gradient(self, parameter: Any, returned: Returned, call: Call) -> None:
+        name = self.flow.facts(returned.function).name
         one = self._gradient
         if one is None or one.parameter() is not parameter:
-            one = self._gradient = self.gradients.begin(parameter, adds=function._schema.name.startswith("aten::add"))
-        added = self.flow.add(function, args, {}, result, call=call, step=self.step)
-        given = [*tensors_of((*args, result))]
-        numbers = list(added) or [self.flow.pass_on(function._schema.name, given[0], call, self.step)]
+            one = self._gradient = self.gradients.begin(parameter, adds=name.startswith("aten::add"))
+        given = [*tensors_of((*returned.args, returned.result))]
+        numbers = list(self._add(returned, call)) or [self.flow.pass_on(name, given[0], call, self.step)]
         for number in numbers:
             operation = self.flow.operations[number]
             operation.pass_number, operation.forward_path = len(self.passes) - 1, self._last_path
             operation.has_user_code = False
         self.gradients.accumulate(one, numbers, given)
+
+    def _add(self, returned: Returned, call: Call) -> range:
+        added = self.flow.add(returned, call, self.step)
+        if len(added) == 1:
+            self.flow.operations[added[0]].flops = torch_compat.flops_of(*returned)
+        return added

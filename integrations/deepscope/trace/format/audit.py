@@ -60,22 +60,29 @@ class UnusedGradients(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SlicedCalls(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A line that was called for one slice of a tensor after the other."""
+    """A loop that calls something for one slice of a tensor after the other."""
 
     place: Count
+    """The line of the loop that calls most."""
     slicing: Count
     """The place that takes the slices."""
-    times: Annotated[int, msgspec.Meta(ge=2, le=2**53)]
-    """In one step."""
-    dimension: Count
-    size: Count
-    """Of the tensor in that dimension."""
+    times: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    """How often `place` was called with a slice in one step."""
+    dimension: Count = 0
     shape: list[Count] = []
     """Of the tensor."""
     module: str = ""
-    """The class of the outermost module that was called with a slice."""
+    """The class of the module that was called with a slice."""
     is_chain: bool = False
     """Whether each call needs what the one before it returned."""
+    others: list[Count] = []
+    """Further places in the loop that were called with slices."""
+    operators: Count = 0
+    """Called in one step from all these places, forward and backward."""
+    flops: Count = 0
+    """Of these."""
+    result_bytes: Count = 0
+    """What those of the forward pass wrote."""
 
 
 class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,0 +1,110 @@
+"""DS034: a loop calls something for one slice of a tensor after the other, where one call would take all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.findings.audited_work import audit_of, location_of
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.rule import Rule
+from deepscope.records import Finding
+from deepscope.trace.format.audit import SlicedCalls
+
+WORTH = 0.05
+"""A loop is named if one call would save at least this share of the wall time."""
+_CALL_NS = 10_000
+"""What an operator takes however little it has to do, with the Python around it."""
+_CPU_FLOPS, _CPU_BYTES = 50e9, 10e9
+"""A second, of one core, in operators with much to do."""
+_DEVICE_FLOPS, _DEVICE_BYTES = 20e12, 500e9
+_PASSES = 3
+"""What a forward operator writes is read again, and the backward pass has as much to do."""
+_WHOLE = {"LSTMCell": "nn.LSTM", "GRUCell": "nn.GRU", "RNNCell": "nn.RNN"}
+"""The module that takes a whole sequence, for one that takes a step of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A loop, with the lines that are called in it, the one that calls most first."""
+
+    calls: SlicedCalls
+    lines: list[int]
+    cost_ns: int
+    saving_ns: int
+
+
+def sliced_lines(facts: Facts) -> set[int]:
+    """The lines of which findings promise the time, with all that is called from them."""
+    return {line for loop in facts.once(_loops) for line in loop.lines}
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    for loop in facts.once(_loops):
+        calls = loop.calls
+        yield RULE.finding(
+            facts,
+            location=loop.lines[0],
+            message=f"{calls.module or 'this line'} is called {calls.times:,} times a step, each time for one slice of "
+            f"a tensor of shape {calls.shape} in dimension {calls.dimension}",
+            evidence={
+                "calls_per_step": calls.times,
+                "module": calls.module,
+                "shape": str(calls.shape),
+                "dimension": calls.dimension,
+                "loop_ns": loop.cost_ns,
+                "operators_per_step": calls.operators,
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=loop.saving_ns,
+            remedy=_remedy(calls),
+        )
+
+
+def _remedy(calls: SlicedCalls) -> str:
+    if calls.is_chain:
+        first = ", batch_first=True" if calls.dimension == 1 else ""
+        return (
+            f"`{_WHOLE[calls.module]}(…{first})` takes the whole sequence in one call, and its weights are the cell's "
+            "(`weight_ih_l0`, …)."
+        )
+    if calls.dimension == 0:
+        return "Call it once with the whole tensor; a loss then takes all results, and averages or sums them itself."
+    return (
+        "Call it once with the whole tensor: layers such as `nn.Linear` take any leading dimensions; for others "
+        f"flatten dimension {calls.dimension} into the batch, or use `torch.func.vmap`."
+    )
+
+
+def _loops(facts: Facts) -> list[_Loop]:
+    found = []
+    for calls in audit_of(facts).slices:
+        lines = [line for place in (calls.place, *calls.others) if (line := location_of(facts, place)) >= 0]
+        if not lines or location_of(facts, calls.place) < 0 or (calls.is_chain and calls.module not in _WHOLE):
+            continue
+        cost_ns = _cost_ns(facts, lines)
+        saving_ns = min(cost_ns - _once_ns(facts, calls), cost_ns - cost_ns // calls.times)
+        if saving_ns >= max(WORTH * facts.wall_ns, 1):
+            found.append(_Loop(calls, lines, cost_ns, saving_ns))
+    return found
+
+
+def _cost_ns(facts: Facts, lines: list[int]) -> int:
+    """What runs below these lines costs: their time on the CPU, and the backward work that goes back to them."""
+    paths, by_path = facts.attribution.paths, facts.analysis.by_path
+    group = np.full(facts.lines, -1, np.int64)
+    group[lines] = 0
+    _, backward_ns, cpu_ns, _ = paths.totals(by_path, group, 1)[0].tolist()
+    return int(cpu_ns + backward_ns // facts.devices)
+
+
+def _once_ns(facts: Facts, calls: SlicedCalls) -> int:
+    """What one call for all of it would take in the window, by its operations and bytes."""
+    flops, moved = (_DEVICE_FLOPS, _DEVICE_BYTES) if facts.has_device else (_CPU_FLOPS, _CPU_BYTES)
+    seconds = calls.flops / flops + _PASSES * calls.result_bytes / moved
+    return int((calls.operators / calls.times * _CALL_NS + seconds * 1e9) * max(facts.steps, 1))
+
+
+RULE = Rule("DS034", "Called for one slice after the other", _find)

@@ -1,0 +1,126 @@
+"""From what was watched: the lines that were called for one slice of a tensor after the other."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from types import CodeType
+from typing import NamedTuple
+
+from deepscope.capture.audit.call_paths import PathEntry
+from deepscope.capture.audit.flow import Operation
+from deepscope.capture.audit.places import Places
+from deepscope.capture.audit.slices import FEWEST, FirstUse, SlicedTensor
+from deepscope.capture.audit.watch import Watch
+from deepscope.trace.format.audit import SlicedCalls
+
+_MOST_OF = 0.8
+"""So many of the slices go the same way."""
+_CELLS = frozenset({"LSTMCell", "GRUCell", "RNNCell"})
+
+
+class _Loop(NamedTuple):
+    """A line that was called for each slice."""
+
+    entry: PathEntry
+    slicing: PathEntry
+    """The line that takes the slices."""
+    tensor: SlicedTensor
+    uses: Sequence[FirstUse]
+    """In the order of the calls."""
+    module: str
+
+
+def sliced_calls(watch: Watch, places: Places) -> list[SlicedCalls]:
+    """Of the first step: a row for what a function calls as often with slices as it takes them."""
+    found: dict[tuple[CodeType, int], dict[PathEntry, list[_Loop]]] = defaultdict(lambda: defaultdict(list))
+    for tensor, uses in watch.slices.uses.items():
+        one = _loop_of(watch, tensor, list(uses.values()))
+        if one is not None:
+            found[one.slicing[0], len(one.uses)][one.entry].append(one)
+    return [_joined(watch, places, by_entry) for by_entry in found.values()]
+
+
+def _loop_of(watch: Watch, tensor: SlicedTensor, uses: Sequence[FirstUse]) -> _Loop | None:
+    """The line that is called with the slices of one tensor; None where they do not all go the same way."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    uses = [one for one in uses if operations[one.operation].step == 0]
+    if not paths[tensor.path] or len({one.operation for one in uses}) < FEWEST:
+        return None
+    slicing = paths[tensor.path][-1]
+    names = Counter(operations[one.operation].name for one in uses)
+    entries = Counter(_entry_in(paths[one.call.path], slicing) for one in uses)
+    (entry, times), *_ = entries.most_common(1)
+    is_one_way = min(times, names.most_common(1)[0][1]) >= _MOST_OF * len(uses)
+    if entry is None or not is_one_way or len({one.optimizer_steps for one in uses}) > 1:
+        return None
+    modules = Counter(_module_below(one, paths[one.call.path], entry) for one in uses)
+    chosen = sorted(uses, key=lambda one: one.operation)
+    return _Loop(entry, slicing, tensor, chosen, modules.most_common(1)[0][0])
+
+
+def _is_chain(watch: Watch, loop: _Loop) -> bool:
+    """Whether the most of what the last call computes depends on the calls before it."""
+    operations = watch.flow.operations
+    *before, last = (one.operation for one in loop.uses)
+    depends = set(before)
+    for number in range(before[0], len(operations)):
+        if not depends.isdisjoint(operations[number].inputs):
+            depends.add(number)
+    through = _paths_through(watch, loop.entry)
+    of_last = [
+        number
+        for number in range(last, len(operations))
+        if (one := operations[number]).step == 0 and one.pass_number < 0 and one.call.path in through
+    ]
+    return sum(number in depends for number in of_last) > len(of_last) / 2
+
+
+def _entry_in(path: Sequence[PathEntry], slicing: PathEntry) -> PathEntry | None:
+    """The line at which the function that takes the slices calls what is called with them; else the innermost line."""
+    same = [entry for entry in path if entry[0] is slicing[0]]
+    return same[-1] if same else path[-1] if path else None
+
+
+def _module_below(use: FirstUse, path: Sequence[PathEntry], entry: PathEntry) -> str:
+    """The class of the cell, else of the outermost module, that a line calls; "" for none."""
+    depth = path.index(entry) + 1 if entry in path else len(path)
+    below = [name for name, outside in zip(use.call.modules, use.call.depths, strict=True) if outside >= depth]
+    return next((name for name in below if name in _CELLS), below[0] if below else "")
+
+
+def _joined(watch: Watch, places: Places, by_entry: Mapping[PathEntry, Sequence[_Loop]]) -> SlicedCalls:
+    """All that one loop calls with slices, at the line that calls most operators."""
+    below = {entry: _operations_below(watch, entry) for entry in by_entry}
+    first = max(below, key=lambda entry: len(below[entry]))
+    loops = by_entry[first]
+    largest = max(loops, key=lambda one: len(one.uses))
+    all_below = {id(one): one for operations in below.values() for one in operations}.values()
+    return SlicedCalls(
+        place=places.number_of(first),
+        others=[places.number_of(entry) for entry in by_entry if entry != first],
+        slicing=places.number_of(largest.slicing),
+        times=sum(len(one.uses) for one in _by_tensor(loops)),
+        dimension=largest.tensor.dimension,
+        shape=list(largest.tensor.shape),
+        module=largest.module,
+        is_chain=_is_chain(watch, largest),
+        operators=len(all_below),
+        flops=sum(one.flops for one in all_below),
+        result_bytes=sum(one.result_bytes for one in all_below if one.pass_number < 0),
+    )
+
+
+def _by_tensor(loops: Sequence[_Loop]) -> Iterable[_Loop]:
+    """One loop for each first operator: a call may be given slices of several tensors."""
+    return {loop.uses[0].operation: loop for loop in loops}.values()
+
+
+def _operations_below(watch: Watch, entry: PathEntry) -> list[Operation]:
+    """Of the first step, forward and backward."""
+    through = _paths_through(watch, entry)
+    return [one for one in watch.flow.operations if one.step == 0 and one.forward_path in through]
+
+
+def _paths_through(watch: Watch, entry: PathEntry) -> set[int]:
+    return {number for number, path in enumerate(watch.paths.paths) if entry in path}

@@ -1,0 +1,197 @@
+"""Loops that call something for one slice of a tensor after the other, as the audit of real steps finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import deepscope
+from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
+from deepscope.capture.lines import UserCode
+from deepscope.trace.format.audit import SlicedCalls
+from recorded import TESTS
+
+LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+
+def looked_at(step: Callable[[], None]) -> Audited:
+    audit = StepAudit(UserCode(TESTS))
+    step()
+    audit.begin()
+    for _ in range(STEPS):
+        step()
+        audit.step()
+    found = audit.audited()
+    assert found.account.left_out == ""
+    return found
+
+
+def text_of(found: Audited, place: int) -> str:
+    return LINES[found.places[place].line - 1].strip()
+
+
+def the_loop(found: Audited, text: str) -> SlicedCalls:
+    (one,) = found.account.slices
+    assert text_of(found, one.place) == text
+    return one
+
+
+def training(model: nn.Module, loss_of: Callable[[], torch.Tensor]) -> Callable[[], None]:
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of().backward()
+        optimizer.step()
+
+    return step
+
+
+def test_a_cell_over_time_is_a_chain_and_its_layer_is_none():
+    cell, layer, head = nn.LSTMCell(8, 16), nn.LSTM(8, 16, batch_first=True), nn.Linear(16, 2)
+
+    def by_step() -> torch.Tensor:
+        x = torch.randn(4, 12, 8)
+        h = c = x.new_zeros(4, 16)
+        for t in range(x.shape[1]):
+            h, c = cell(x[:, t], (h, c))
+        return head(h).square().mean()
+
+    one = the_loop(looked_at(training(nn.ModuleList([cell, head]), by_step)), "h, c = cell(x[:, t], (h, c))")
+    assert (one.times, one.dimension, one.shape) == (12, 1, [4, 12, 8])
+    assert (one.module, one.is_chain) == ("LSTMCell", True)
+
+    def at_once() -> torch.Tensor:
+        _, (h, _) = layer(torch.randn(4, 12, 8))
+        return head(h[-1]).square().mean()
+
+    assert looked_at(training(nn.ModuleList([layer, head]), at_once)).account.slices == []
+
+
+@pytest.mark.parametrize("way", ["index", "slice", "iterate", "unsqueeze"])
+def test_a_model_that_gets_samples_one_by_one_is_found_with_its_loss(way: str):
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 3))
+
+    def samples(x: torch.Tensor) -> list[torch.Tensor]:
+        if way == "iterate":
+            return [one[None] for one in x]
+        if way == "index":
+            return [x[i].unsqueeze(0) for i in range(len(x))]
+        return [x[i : i + 1] for i in range(len(x))] if way == "slice" else [one.unsqueeze(0) for one in x]
+
+    def loss() -> torch.Tensor:
+        x, y = torch.randn(16, 1, 8, 8), torch.randint(3, (16,))
+        total = torch.zeros(())
+        for one, label in zip(samples(x), y, strict=True):
+            out = model(one)
+            total = total + F.cross_entropy(out, label[None])
+        return total / 16
+
+    found = looked_at(training(model, loss))
+    one = max(found.account.slices, key=lambda calls: calls.operators)
+    assert (one.times, one.dimension, one.shape) == (16, 0, [16, 1, 8, 8])
+    assert (one.module, one.is_chain) == ("Sequential", False)
+
+
+def test_all_that_one_loop_calls_is_one_row():
+    model = nn.Linear(6, 3)
+
+    def loss() -> torch.Tensor:
+        x, y = torch.randn(16, 6), torch.randint(3, (16,))
+        total = torch.zeros(())
+        for i in range(16):
+            out = model(x[i : i + 1])
+            total = total + F.cross_entropy(out, y[i : i + 1])
+        return total
+
+    found = looked_at(training(model, loss))
+    (one,) = found.account.slices
+    texts = {text_of(found, place) for place in (one.place, *one.others)}
+    assert texts == {"out = model(x[i : i + 1])", "total = total + F.cross_entropy(out, y[i : i + 1])"}
+    assert one.times == 16
+    assert one.operators > 16 * 4
+
+
+def test_a_batch_that_goes_through_at_once_has_no_loop():
+    model = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+
+    def loss() -> torch.Tensor:
+        x = torch.randn(8, 10, 16)
+        left, right = model(x).chunk(2, dim=0)
+        return (left - right).square().mean() + sum(part.mean() for part in torch.randn(8, 4).chunk(4))
+
+    assert looked_at(training(model, loss)).account.slices == []
+
+
+def test_slices_between_which_an_optimizer_steps_cannot_be_joined():
+    model = nn.Linear(6, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        for one in torch.randn(16, 6):
+            optimizer.zero_grad()
+            model(one).sum().backward()
+            optimizer.step()
+
+    assert looked_at(step).account.slices == []
+
+
+def test_a_recurrence_of_ones_own_is_a_chain():
+    weight = nn.Linear(8, 8)
+
+    def loss() -> torch.Tensor:
+        state = torch.zeros(4, 8)
+        for one in torch.randn(12, 4, 8):
+            state = torch.tanh(weight(state) + one)
+        return state.sum()
+
+    assert all(one.is_chain for one in looked_at(training(weight, loss)).account.slices)
+
+
+def test_samples_that_a_data_loader_gets_one_by_one_are_its_own():
+    data = torch.utils.data.TensorDataset(torch.randn(64, 6))
+    loader = iter(torch.utils.data.DataLoader(data, batch_size=16))
+    model = nn.Linear(6, 3)
+    assert looked_at(training(model, lambda: model(next(loader)[0]).sum())).account.slices == []
+
+
+class Tagger(nn.Module):
+    def __init__(self, *, mended: bool) -> None:
+        super().__init__()
+        self.mended = mended
+        self.score = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.mended:
+            return self.score(x)
+        scores = []
+        for t in range(x.shape[1]):
+            scores.append(self.score(x[:, t]))  # noqa: PERF401
+        return torch.stack(scores, dim=1)
+
+
+@pytest.mark.parametrize("mended", [False, True])
+def test_the_finding_stands_at_the_call_in_the_loop_and_mended_there_is_none(mended: bool, tmp_path: Path):
+    model = Tagger(mended=mended)
+    step = training(
+        model, lambda: F.cross_entropy(model(torch.randn(8, 64, 32)).flatten(0, 1), torch.randint(5, (512,)))
+    )
+    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=3, audit=True) as recording:
+        for _ in range(9):
+            step()
+            recording.step()
+    profile = recording.profile
+    assert profile is not None
+    found = [one for one in profile.findings if one.code == "DS034"]
+    assert len(found) == (0 if mended else 1)
+    for one in found:
+        assert LINES[one.line - 1].strip().startswith("scores.append(self.score(x[:, t]))")
+        assert 0.3 * profile.totals.wall_ns < one.saving_ns < profile.totals.wall_ns
+        assert "Sequential is called 64 times a step" in one.message
+    # What one call saves is promised once.
+    assert [one for one in profile.findings if one.code == "DS007"] == []
