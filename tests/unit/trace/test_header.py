@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from deepscope.capture.options import RecordingOptions
-from deepscope.trace.format.audit import AuditAccount, AuditedPlace, OperatorUse, SlicedCalls, UnusedGradients
+from deepscope.trace.format.audit import AuditAccount, AuditedPlace, OperatorUse, SameWork, SlicedCalls, UnusedGradients
 from deepscope.trace.format.compiled_code import (
     CompiledCode,
     CompiledGraph,
@@ -127,6 +127,7 @@ FULL = Header(
         places=[AuditedPlace(0, 12, "main"), AuditedPlace(1, 7, "forward")],
         gradients=[UnusedGradients(0, 1, "cleared", 4, 99, ["net"], True, True, [OperatorUse(0, "aten::mm", 2, 1)])],
         slices=[SlicedCalls(0, 1, 16, 1, [4, 16], "LSTMCell", True, [1], 99, 7, 8)],
+        same=[SameWork(1, 4096, [OperatorUse(1, "aten::triu", 1, 1)])],
     ),
 )
 PLAIN: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(FULL))

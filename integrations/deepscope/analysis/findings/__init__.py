@@ -25,6 +25,7 @@ from deepscope.analysis.findings import (
     recomputation,
     reduced_each_pass,
     repeated_casts,
+    same_work,
     sanity_check,
     sliced_calls,
     small_collectives,
@@ -75,6 +76,7 @@ RULES = (
     stale_gradients.RULE,
     unused_gradients.RULE,
     sliced_calls.RULE,
+    same_work.RULE,
 )
 """By code."""
 

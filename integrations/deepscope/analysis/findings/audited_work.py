@@ -34,8 +34,10 @@ def location_of(facts: Facts, place: int) -> int:
     return facts.once(_locations).get(place, -1)
 
 
-def unused_backward_ns(facts: Facts, uses: Iterable[OperatorUse]) -> int:
-    """What the backward operators that nobody needed took in the window, on the device if there is one.
+def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> int:
+    """What the operators that nobody needed took in the window, on the device if there is one.
+
+    `backward`: whether the uses are of backward work.
 
     A line's operators of one name count as equally long. What is no operator of the audit (autograd's own spans, on the
     CPU) is shared out as the operators of the line are.
@@ -46,10 +48,10 @@ def unused_backward_ns(facts: Facts, uses: Iterable[OperatorUse]) -> int:
         if location >= 0 and use.times:
             times[location][use.name] = min(use.unused / use.times, 1.0)
     attribution, work = facts.attribution, facts.work
-    operators = of_kind(facts.trace, Kind.OPERATOR) & attribution.calls.backward
+    operators = of_kind(facts.trace, Kind.OPERATOR) & (attribution.calls.backward == backward)
     saved = 0.0
     for location, shares in times.items():
-        mine = facts.analysis.counted & work.backward & (work.location == location)
+        mine = facts.analysis.counted & (work.backward == backward) & (work.location == location)
         is_known = named(facts.trace, operators, shares.__contains__)
         above = nearest_to(work.node[mine], attribution.calls.parent, is_known)
         spent_ns = work.duration_ns[mine]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.findings import data_loader, logging_lines, tiny_operators, worker_restarts
+from deepscope.analysis.findings import data_loader, logging_lines, sliced_calls, tiny_operators, worker_restarts
 from deepscope.analysis.findings.facts import Facts
 
 
 def claimed_by_others(facts: Facts) -> Intervals:
-    """When the training thread loaded data (DS003), was on a line that loops over operators (DS007) or logs (DS019), or
-    started workers anew (DS021), as far as that is found.
+    """When the training thread loaded data (DS003), was on a line that loops over operators (DS007), is called with
+    slices (DS034) or logs (DS019), or started workers anew (DS021), as far as that is found.
 
     For traces of the CPU alone.
     """
@@ -25,7 +25,7 @@ def _claimed_by_others(facts: Facts) -> Intervals:
 
 def _loading_and_loops(facts: Facts) -> Intervals:
     loading = facts.loading if data_loader.RULE.found(facts) else Intervals(*2 * (np.zeros(0, np.int64),))
-    loops = tiny_operators.looping_lines(facts)
+    loops = tiny_operators.looping_lines(facts) | sliced_calls.sliced_lines(facts)
     if not loops:
         return loading
     line = facts.timeline

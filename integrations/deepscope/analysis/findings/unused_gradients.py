@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.analysis.findings.audited_work import audit_of, location_of, place_words, unused_backward_ns
+from deepscope.analysis.findings.audited_work import audit_of, location_of, place_words, unused_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.quantities import count_text
@@ -19,7 +19,7 @@ _NAMED = 3
 
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).gradients:
-        saving_ns = unused_backward_ns(facts, one.operators)
+        saving_ns = unused_ns(facts, one.operators, backward=True)
         if saving_ns < max(WORTH * facts.wall_ns, 1):
             continue
         yield RULE.finding(

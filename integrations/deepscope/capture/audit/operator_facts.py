@@ -11,6 +11,7 @@ _OF_TORCH = frozenset({"aten", "prims", "prim", "profiler", "inductor_prims", "q
 _TO_HOST = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero", "aten::item"})
 _REPLACING = frozenset({"aten::zero_", "aten::_foreach_zero_", "aten::fill_", "aten::copy_", "aten::normal_"})
 """What stood in the tensor before does not matter to them."""
+_RANDOM = torch.Tag.nondeterministic_seeded
 _BY_ELEMENT = ("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")
 _REBINDING = frozenset({"aten::set_", "aten::resize_", "aten::set_data"})
 
@@ -29,6 +30,8 @@ class OperatorFacts(NamedTuple):
     reads_to_host: bool
     replaces: bool
     """Nothing of what stood in the tensors that it writes to is left, where they cover their storages."""
+    is_random: bool
+    """Or its result is not defined."""
     is_by_element: bool
     """It does the same to each tensor of its lists, and nothing across them."""
 
@@ -37,7 +40,7 @@ def facts_of(function: Any) -> OperatorFacts:
     """Of what a dispatch mode is called with."""
     schema = getattr(function, "_schema", None)
     if schema is None:  # a higher-order operator
-        return OperatorFacts(str(function), (), (), False, True, False, False, False)
+        return OperatorFacts(str(function), (), (), False, True, False, False, True, False)
     name: str = schema.name
     written = [
         (place, one)
@@ -53,6 +56,7 @@ def facts_of(function: Any) -> OperatorFacts:
         is_opaque=name.partition("::")[0] not in _OF_TORCH or name in _REBINDING,
         reads_to_host=name in _TO_HOST,
         replaces=name in _REPLACING,
+        is_random=_RANDOM in getattr(function, "tags", ()) or name.startswith(("aten::empty", "aten::new_empty")),
         is_by_element=name.startswith(_BY_ELEMENT),
     )
 

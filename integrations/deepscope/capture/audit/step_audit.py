@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from deepscope.capture import dynamo
 from deepscope.capture.audit.mode import AuditMode, is_another_active
 from deepscope.capture.audit.places import FoundPlace, Places
+from deepscope.capture.audit.same_work import same_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unused_gradients import unused_gradients
 from deepscope.capture.audit.watch import Watch
@@ -160,6 +161,7 @@ def _audited(watch: Watch) -> Audited:
         hidden=list(watch.flow.opaque)[:20],
         gradients=unused_gradients(watch, places, modules)[:MOST_ROWS],
         slices=sliced_calls(watch, places)[:MOST_ROWS],
+        same=same_work(watch, places)[:MOST_ROWS],
     )
     return Audited(account, places.all)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.gradients import Gradient
+from deepscope.capture.audit.operator_uses import operator_uses
 from deepscope.capture.audit.places import Places, common_call
 from deepscope.capture.audit.watch import Watch
-from deepscope.trace.format.audit import OperatorUse, UnusedGradients
+from deepscope.trace.format.audit import UnusedGradients
 
 _MOST_MODULES = 8
 
@@ -68,23 +69,8 @@ def _of_pass(
         modules=_outermost(names, gradients),
         whole=not any(number in live for number in below),
         clipped=any(one.is_clipped for one in gradients),
-        operators=_operator_uses(watch, places, operations, unused),
+        operators=operator_uses(watch, places, operations, unused),
     )
-
-
-def _operator_uses(
-    watch: Watch, places: Places, operations: Iterable[tuple[int, Operation]], unused: set[int]
-) -> list[OperatorUse]:
-    times: Counter[tuple[int, str]] = Counter()
-    in_vain: Counter[tuple[int, str]] = Counter()
-    for number, one in operations:
-        path = watch.paths.paths[one.forward_path]
-        if path:
-            key = (places.number_of(path[-1]), one.name)
-            times[key] += 1
-            in_vain[key] += number in unused
-    lines = {place for (place, _), count in in_vain.items() if count}
-    return [OperatorUse(*key, count, in_vain[key]) for key, count in times.items() if key[0] in lines]
 
 
 def _owners(modules: Iterable[Any]) -> dict[int, str]:

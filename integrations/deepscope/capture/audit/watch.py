@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import torch
 import torch.utils.flop_counter  # noqa: F401 - the formulas that `flops_of` asks
+from torch import nn
+from torch.optim import Optimizer
 
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.call_paths import Call, CallPaths
+from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.slices import Slices
 from deepscope.capture.lines import UserCode
+from deepscope.capture.process_hooks.live_objects import living
 from deepscope.errors import RecorderError
 
 _MOST_OPERATORS = 500_000
@@ -24,10 +29,12 @@ class Watch:
     """What is noted of each operator; `step` is the number of the step that runs."""
 
     def __init__(self, code: UserCode) -> None:
+        """Looks for the tensors that no step changes among the living modules."""
         self.paths = CallPaths(code)
         self.flow = Flow()
         self.gradients = Gradients(self.flow)
         self.slices = Slices(self.flow)
+        self.constants = Constants(self.flow, fixed_storages(self.flow, *living([nn.Module, Optimizer])))
         self.step = 0
         self.passes: list[int] = []
         """By backward pass: the path of the line that called it."""
@@ -69,6 +76,8 @@ class Watch:
         name = self.flow.facts(returned.function).name
         if not call.is_loading:
             self._note_slices(name, returned, call, added)
+            if len(added) == 1:
+                self.constants.note(added[0], self.flow.facts(returned.function), returned)
         if name in _ZEROING:
             for tensor in tensors_of(returned.args):
                 self.gradients.clear(tensor)

@@ -85,6 +85,17 @@ class SlicedCalls(msgspec.Struct, frozen=True, omit_defaults=True):
     """What those of the forward pass wrote."""
 
 
+class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a function computes in each step anew, though it is the same."""
+
+    place: Count
+    """Its line that writes most of it."""
+    result_bytes: Count = 0
+    """Of one step."""
+    operators: list[OperatorUse] = []
+    """Of its forward work; `unused` are those that compute the same."""
+
+
 class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the first of the steps that were looked at; the next one tells what became of its results."""
 
@@ -99,3 +110,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     places: list[AuditedPlace] = []
     gradients: list[UnusedGradients] = []
     slices: list[SlicedCalls] = []
+    same: list[SameWork] = []

@@ -1,0 +1,144 @@
+"""What a step computes anew though it is the same, as the audit of real steps finds it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import deepscope
+from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
+from deepscope.capture.lines import UserCode
+from deepscope.trace.format.audit import SameWork
+from recorded import TESTS
+
+LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
+
+
+def looked_at(step: Callable[[], object]) -> Audited:
+    audit = StepAudit(UserCode(TESTS))
+    step()
+    audit.begin()
+    for _ in range(STEPS):
+        step()
+        audit.step()
+    found = audit.audited()
+    assert found.account.left_out == ""
+    return found
+
+
+def same(one: SameWork) -> set[str]:
+    return {use.name for use in one.operators if use.unused}
+
+
+def positions(length: int, width: int) -> torch.Tensor:
+    place = torch.arange(length, dtype=torch.float32)[:, None]
+    rate = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    table = torch.zeros(length, width)
+    table[:, 0::2] = torch.sin(place * rate)
+    table[:, 1::2] = torch.cos(place * rate)
+    return table
+
+
+class Tagger(nn.Module):
+    def __init__(self, length: int = 32, *, mended: bool = False) -> None:
+        super().__init__()
+        self.mended = mended
+        self.mix = nn.Linear(16, 16)
+        self.register_buffer("table", positions(length, 16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        table = self.table if self.mended else positions(x.shape[1], 16)
+        return self.mix(x + table)
+
+
+def training(model: nn.Module, batch: Callable[[], torch.Tensor]) -> Callable[[], None]:
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(batch()).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def test_positions_that_each_forward_pass_computes_are_found_in_their_function():
+    found = looked_at(training(Tagger(), lambda: torch.randn(2, 32, 16)))
+    (one,) = found.account.same
+    assert found.places[one.place].function == "positions"
+    assert {"aten::arange", "aten::exp", "aten::sin", "aten::cos", "aten::zeros"} <= same(one)
+    assert looked_at(training(Tagger(mended=True), lambda: torch.randn(2, 32, 16))).account.same == []
+
+
+def test_lengths_that_change_from_step_to_step_are_not_the_same():
+    lengths = iter(range(20, 40))
+    found = looked_at(training(Tagger(), lambda: torch.randn(2, next(lengths), 16)))
+    # But for the rates, which do not depend on the length.
+    assert all("aten::sin" not in same(one) and "aten::zeros" not in same(one) for one in found.account.same)
+
+
+def test_a_tensor_of_zeros_that_is_written_to_is_needed_anew():
+    def step() -> torch.Tensor:
+        total = torch.zeros(100)
+        total += torch.randn(100)
+        return total
+
+    assert looked_at(step).account.same == []
+
+
+def test_random_numbers_and_what_comes_of_a_batch_differ():
+    batches = torch.randn(10, 6)
+    numbers = iter(range(10))
+
+    def step() -> torch.Tensor:
+        return batches[next(numbers)].exp() + torch.rand(6).log() + torch.empty(6).zero_() * 2
+
+    found = looked_at(step).account.same
+    assert all(not {"aten::exp", "aten::log", "aten::rand", "aten::add"} & same(one) for one in found)
+
+
+def test_a_frozen_weight_that_is_prepared_in_each_step_is_the_same_and_a_trained_one_is_not():
+    frozen, trained = nn.Linear(8, 8).requires_grad_(False), nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(trained.parameters(), lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        scaled = F.normalize(frozen.weight)
+        own = F.normalize(trained.weight)
+        F.linear(F.linear(torch.randn(4, 8), own), scaled).sum().backward()
+        optimizer.step()
+
+    found = looked_at(step)
+    (one,) = [one for one in found.account.same if "aten::div" in same(one)]
+    texts = {LINES[found.places[use.place].line - 1].strip() for use in one.operators if use.unused}
+    assert "scaled = F.normalize(frozen.weight)" in texts
+    assert "own = F.normalize(trained.weight)" not in texts
+
+
+def test_statistics_that_each_step_updates_are_not_the_same():
+    model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    assert looked_at(training(model, lambda: torch.randn(8, 4))).account.same == []
+
+
+@pytest.mark.parametrize("mended", [False, True])
+def test_the_finding_stands_in_the_function_and_mended_there_is_none(mended: bool, tmp_path: Path):
+    step = training(Tagger(20_000, mended=mended), lambda: torch.randn(1, 20_000, 16))
+    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=3, audit=True) as recording:
+        for _ in range(9):
+            step()
+            recording.step()
+    profile = recording.profile
+    assert profile is not None
+    found = [one for one in profile.findings if one.code == "DS035"]
+    assert len(found) == (0 if mended else 1)
+    for one in found:
+        assert one.function == "positions"
+        lines = [line for line in profile.lines if line.function == "positions"]
+        spent = sum(line.self_device_ns for line in lines)
+        assert 0.5 * spent < one.saving_ns <= spent
