@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from deepscope.records import Numbers, Profile
+from deepscope.report.audit import audit_entries
 from deepscope.report.columns import columns
 from deepscope.report.critical import critical_entries
 from deepscope.report.filters import NO_FILTERS, Filters, row_words
@@ -70,7 +71,8 @@ def text_report(
     fitted = render(made, width, title_style=styles.title)
     lines += ["", *(fitted if len(fitted) > 1 else [_nothing(by, filters)]), ""]
     if by == "line" or instead:
-        found = list(entries_text(findings_entries(profile), width, styles))
+        advice = [*findings_entries(profile), *audit_entries(profile)]
+        found = list(entries_text(advice, width, styles))
         lines += [*found, ""] if found else []
     lines += entries_text(footer(profile, by, shown, len(rest)), width, styles)
     return "\n".join(lines).rstrip("\n") + "\n"

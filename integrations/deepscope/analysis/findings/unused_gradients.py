@@ -31,7 +31,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "parameters": one.parameters,
                 "elements": one.elements,
                 "modules": ", ".join(one.modules),
-                "fate": one.fate,
+                "fate": one.fate.replace("_", " "),
                 "looked_at_steps": audit_of(facts).steps,
             },
             saving_ns=saving_ns,

@@ -1,0 +1,140 @@
+"""DS033, DS034 and DS035: what was found in steps that were looked at, with the times of those that were recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deepscope.records import Finding
+from trace_builder import MAIN, TraceBuilder
+
+FILE = "/home/me/train.py"
+US = 1_000
+
+
+def recorded(audit: dict[str, Any]) -> TraceBuilder:
+    """Two steps of a millisecond. Line 10 calls lines 20 and 21, and line 11 differentiates: 240 µs for line 20, two
+    products and a threshold, and 60 µs for line 21."""
+    builder = TraceBuilder(deepscope={"audit": {"format": 1, "steps": 2, "operators": 9, **audit}})
+    for number in range(2):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 10, "main", at, 400 * US)
+        builder.line(FILE, 20, "forward", at + 10 * US, 180 * US)
+        builder.op("aten::mm", at + 20 * US, 100 * US, sequence=5)
+        builder.op("aten::relu", at + 130 * US, 50 * US, sequence=6)
+        builder.line(FILE, 21, "forward", at + 200 * US, 190 * US)
+        builder.op("aten::mul", at + 210 * US, 150 * US, sequence=7)
+        builder.line(FILE, 11, "main", at + 400 * US, 500 * US)
+        builder.backward("MulBackward0", at + 410 * US, 60 * US, 7, tid=MAIN)
+        builder.op("aten::mul", at + 411 * US, 58 * US)
+        builder.backward("ReluBackward0", at + 480 * US, 40 * US, 6, tid=MAIN)
+        builder.op("aten::threshold_backward", at + 481 * US, 38 * US)
+        builder.backward("MmBackward0", at + 530 * US, 200 * US, 5, tid=MAIN)
+        builder.op("aten::mm", at + 531 * US, 99 * US).op("aten::mm", at + 630 * US, 99 * US)
+    return builder
+
+
+PLACES = [[0, 20, "forward"], [0, 11, "main"], [0, 21, "forward"], [0, 10, "main"], [7, 99, "elsewhere"]]
+
+
+def gradients(*operators: list[Any], **changes: Any) -> dict[str, Any]:
+    row = {"place": 0, "backward": 1, "fate": "no_optimizer", "parameters": 4, "elements": 99, "modules": ["net"]}
+    return {"places": PLACES, "gradients": [row | changes | {"operators": list(operators)}]}
+
+
+def found_in(findings_of: Any, audit: dict[str, Any], code: str = "DS033") -> Finding:
+    (found,) = findings_of(recorded(audit), code)
+    return found
+
+
+def test_all_backward_work_of_a_line_is_saved_where_all_of_it_is_for_unused_gradients(findings_of):
+    found = found_in(findings_of, gradients([0, "aten::mm", 2, 2], [0, "aten::threshold_backward", 1, 1], whole=True))
+    assert (found.file, found.line) == (FILE, 20)
+    assert found.saving_ns == found.evidence["unused_ns"] == 2 * 240 * US
+    assert "train.py:11 computes gradients of 4 parameters (net) that no optimizer steps" in found.message
+    assert "requires_grad_(False)" in found.remedy.text
+    assert "torch.no_grad()" in found.remedy.text
+
+
+def test_where_half_of_a_lines_products_are_needed_their_half_is_saved(findings_of):
+    found = found_in(findings_of, gradients([0, "aten::mm", 2, 1], [0, "aten::threshold_backward", 1, 0]))
+    # The products take 198 of the 236 µs in operators; what is between operators is shared out as these are.
+    assert found.saving_ns == pytest.approx(2 * 240 * US * 99 / 236, abs=2)
+
+
+def test_cleared_gradients_ask_for_a_cut_and_clipped_ones_say_so(findings_of):
+    whole = found_in(findings_of, gradients([0, "aten::mm", 2, 2], fate="cleared", whole=True, clipped=True))
+    assert "cleared before their optimizer steps" in whole.message
+    assert ".detach()" in whole.remedy.text
+    assert "clips less" in whole.remedy.text
+    passed = found_in(findings_of, gradients([0, "aten::mm", 2, 1], fate="cleared"))
+    assert "requires_grad_(False)" in passed.remedy.text
+    assert ".detach()" not in passed.remedy.text
+
+
+def test_a_single_step_has_its_part(findings_of):
+    audit = gradients([0, "aten::mm", 2, 2], [0, "aten::threshold_backward", 1, 1])
+    (found,) = findings_of(recorded(audit), "DS033", step=1)
+    assert found.saving_ns == 240 * US
+
+
+@pytest.mark.parametrize(
+    "operators",
+    [
+        [[0, "aten::mm", 2, 0]],
+        [[0, "aten::softmax", 2, 2]],  # it did not run in the recorded steps
+        [[4, "aten::mm", 2, 2]],  # a place that the trace does not have
+        [[77, "aten::mm", 2, 2]],
+        [[0, "aten::mm", 0, 9]],
+    ],
+)
+def test_what_the_recorded_steps_do_not_have_promises_nothing(operators: list[Any], findings_of):
+    assert findings_of(recorded(gradients(*operators)), "DS033") == []
+
+
+def test_no_share_is_more_than_the_whole(findings_of):
+    found = found_in(findings_of, gradients([0, "aten::mm", 2, 50], [0, "aten::threshold_backward", 1, 1]))
+    assert found.saving_ns == 2 * 240 * US
+
+
+def test_a_later_format_is_not_understood(findings_of):
+    audit = gradients([0, "aten::mm", 2, 2]) | {"format": 2}
+    assert findings_of(recorded(audit), "DS033") == []
+
+
+def sliced(**changes: Any) -> dict[str, Any]:
+    row = {"place": 3, "slicing": 3, "times": 16, "dimension": 0, "shape": [16, 8], "module": "Net", "operators": 160}
+    return {"places": PLACES, "slices": [row | changes]}
+
+
+def test_a_loop_saves_what_its_lines_take_less_one_call(findings_of):
+    found = found_in(findings_of, sliced(), "DS034")
+    # Line 10 and all below it, 400 µs a step, and the backward work of what it calls; ten operators take 100 µs.
+    assert found.evidence["loop_ns"] == 2 * (400 + 60 + 40 + 200) * US
+    assert found.saving_ns == 2 * 600 * US
+    assert (found.line, found.evidence["calls_per_step"]) == (10, 16)
+
+
+def test_what_one_call_would_compute_is_taken_off(findings_of):
+    # 5 MFLOP take 100 µs at 50 GFLOP/s; a third of a megabyte that is written takes 100 µs, with what it entails.
+    found = found_in(findings_of, sliced(flops=5_000_000, result_bytes=1_000_000 // 3), "DS034")
+    assert found.saving_ns == pytest.approx(2 * 400 * US, rel=1e-3)
+
+
+def test_no_loop_saves_more_than_all_calls_but_one(findings_of):
+    found = found_in(findings_of, sliced(times=2, operators=0), "DS034")
+    assert found.saving_ns == 2 * 350 * US
+
+
+def test_a_cell_has_its_layer_and_any_other_chain_no_remedy(findings_of):
+    found = found_in(findings_of, sliced(is_chain=True, module="GRUCell", dimension=1), "DS034")
+    assert "`nn.GRU(…, batch_first=True)`" in found.remedy.text
+    assert findings_of(recorded(sliced(is_chain=True, module="Net")), "DS034") == []
+
+
+def test_work_that_is_the_same_is_saved_at_its_line(findings_of):
+    same = [{"place": 0, "result_bytes": 64, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0]]}]
+    found = found_in(findings_of, {"places": PLACES, "same": same}, "DS035")
+    assert found.saving_ns == 2 * 100 * US
+    assert found.message.endswith(": mm")
