@@ -42,7 +42,11 @@ def main() -> None:
     for _ in range(options.steps // 2):
         step()
     clock = perf_counter_ns if getattr(program, "WAITS", False) else process_time_ns
-    result = recorded(step, options.steps, options.folder) if options.record else timed(step, options.steps, clock)
+    is_audited = getattr(program, "AUDITED", False)
+    if options.record:
+        result = recorded(step, options.steps, options.folder, audit=is_audited)
+    else:
+        result = timed(step, options.steps, clock)
     (options.folder / "result.json").write_text(json.dumps(result))
 
 
@@ -57,10 +61,10 @@ def timed(step: Callable[[], None], steps: int, clock: Callable[[], int] = proce
     return {"step_ms": (clock() - started) / steps / 1e6}
 
 
-def recorded(step: Callable[[], None], steps: int, folder: Path) -> dict[str, object]:
+def recorded(step: Callable[[], None], steps: int, folder: Path, *, audit: bool = False) -> dict[str, object]:
     """What is found in a recording, and what it would save a step."""
-    with deepscope.profile(folder, root=PROGRAMS, wait=0, warmup=2, active=steps) as recording:
-        for _ in range(steps + 2):
+    with deepscope.profile(folder, root=PROGRAMS, wait=0, warmup=2, active=steps, audit=audit) as recording:
+        for _ in range(steps + 2 + 3 * audit):
             step()
             recording.step()
     (trace,) = recording.traces
