@@ -17,7 +17,7 @@ from deepscope.cli.entry import COMMANDS, deepscope
 from deepscope.cli.output import Bar
 from deepscope.cli.param_types import Duration
 
-OPTIONS = 96
+OPTIONS = 110
 """At most so many options of all commands."""
 
 
@@ -57,7 +57,7 @@ def test_a_rank_is_chosen_by_one_word(command: str) -> None:
 
 def test_times_are_of_one_type() -> None:
     typed = {name for _, option in options() for name in option.opts if isinstance(option.type, Duration)}
-    assert typed == {"--time", "--after", "--min-time"}
+    assert typed == {"--time", "--after", "--min-time", "--budget"}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_anything_else_is_no_time(text: str) -> None:
 def test_help_has_every_command_once_by_its_purpose() -> None:
     text = CliRunner().invoke(deepscope, ["--help"], terminal_width=80).output
     assert [line for line in text.splitlines() if line.endswith(":")] == [
-        "Options:", "Record:", "Look:", "Compare:", "Serve:",
+        "Options:", "Record:", "Look:", "Try:", "Compare:", "Serve:",
     ]  # fmt: skip
     listed = [line.split()[0] for line in text.partition("Record:")[2].splitlines() if line.startswith("  ")]
     assert sorted(listed) == sorted(COMMANDS)
@@ -126,6 +126,8 @@ WRONG_FILES = {
     "compare": ["absent.json", "absent.json"],
     "ranks": ["absent"],
     "view": ["absent", "--no-browser"],
+    "try": ["--yes", "--", "absent.py"],
+    "verify": ["--yes", "--before", "absent.py", "--", "absent.py"],
     "demo": ["--folder", "taken.txt/here"],
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable
 
@@ -13,6 +14,9 @@ HOSTS = "hosts"
 
 RankChoice = frozenset[int] | str | None
 """The numbers; `HOSTS`; None for all."""
+
+OFF_VARIABLE = "DEEPSCOPE_OFF"
+"""Where the environment has it, no rank records: a program that is only to be timed runs as without DeepScope in it."""
 
 _MOST = 1 << 20
 """Ranks that may be named."""
@@ -41,6 +45,8 @@ def checked_ranks(given: Collection[int | str] | int | str) -> RankChoice:
 
 def is_chosen(choice: RankChoice, rank: int, local_rank: int) -> bool:
     """Whether a rank records; `local_rank` counts on its host."""
+    if os.environ.get(OFF_VARIABLE):
+        return False
     if choice is None:
         return True
     return local_rank == 0 if isinstance(choice, str) else rank in choice

@@ -16,7 +16,7 @@ import click
 from deepscope.cli.library_logs import SCHEDULER_VARIABLE, keep_apart
 from deepscope.errors import DeepScopeError
 
-Purpose = Literal["Record", "Look", "Compare", "Serve"]
+Purpose = Literal["Record", "Look", "Try", "Compare", "Serve"]
 
 
 class Entry(NamedTuple):
@@ -35,6 +35,8 @@ COMMANDS = {
     "report": Entry("Look", "deepscope.cli.report:report", "Show the lines of code that cost the device time."),
     "export": Entry("Look", "deepscope.cli.export:export", "Write tables, call paths, a timeline or a page."),
     "model": Entry("Look", "deepscope.cli.model:model", "Count a model's parameters, FLOPs and activations."),
+    "try": Entry("Try", "deepscope.cli.remedies:try_remedies", "Run a program with remedies, say what each gains."),
+    "verify": Entry("Try", "deepscope.cli.verify:verify", "Run two revisions of a program, say whether it is faster."),
     "compare": Entry("Compare", "deepscope.cli.compare:compare", "Show which lines became slower or faster."),
     "ranks": Entry("Compare", "deepscope.cli.ranks:ranks", "Show which rank is late, and by which line."),
     "view": Entry("Serve", "deepscope.cli.view:view", "Show runs in a browser."),

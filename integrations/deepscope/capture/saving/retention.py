@@ -20,6 +20,7 @@ from deepscope.capture import naming
 from deepscope.capture.other_processes import is_alive
 from deepscope.trace.format.header import Header, glance
 from deepscope.trace.format.run_account import account_path
+from deepscope.trace.format.tries import tries_path
 
 LARGE_BYTES = 5_000_000_000
 """If a folder has more in traces, one warning says so."""
@@ -72,6 +73,7 @@ def remove_oldest(folder: Path, *, keep_last: int | None, max_total_bytes: int |
                 trace.path.unlink()
                 removed.append(trace.path)
                 account_path(trace.path).unlink(missing_ok=True)
+                tries_path(trace.path).unlink(missing_ok=True)
     return removed
 
 

@@ -50,7 +50,12 @@ class RunAccount(msgspec.Struct, frozen=True):
 
 def account_path(trace: Path) -> Path:
     """The file beside a trace; it ends in another way, so that nothing takes it for one."""
-    return trace.with_name(f"{_TRACE_ENDING.sub('', trace.name)}{ENDING}")
+    return beside(trace, ENDING)
+
+
+def beside(trace: Path, ending: str) -> Path:
+    """The file of the trace's name with another ending."""
+    return trace.with_name(f"{_TRACE_ENDING.sub('', trace.name)}{ending}")
 
 
 def encoded_account(account: RunAccount) -> bytes:

@@ -1,0 +1,1 @@
+"""The process that runs the program: it applies remedies from outside, times steps, and keeps losses."""

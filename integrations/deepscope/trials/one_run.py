@@ -1,0 +1,171 @@
+"""`python -m deepscope.trials.one_run REQUEST`: one run of a program, up to its last timed step."""
+
+from __future__ import annotations
+
+import faulthandler
+import hashlib
+import multiprocessing
+import os
+import pickle
+import random
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+
+from deepscope.capture.program import Program
+from deepscope.errors import ProgramError
+from deepscope.trials.child.hands import Hands
+from deepscope.trials.child.imports import ImportActions
+from deepscope.trials.child.loaders import Loaders
+from deepscope.trials.child.losses import Roots
+from deepscope.trials.child.modules import OutermostModules
+from deepscope.trials.child.rounding import SEED, Rounding
+from deepscope.trials.child.seen import Seen
+from deepscope.trials.child.steps import StepClock
+from deepscope.trials.child.writes import Writes
+from deepscope.trials.messages import STANDS_FOR, Answer, Request, decoded_request, encoded
+from deepscope.trials.remedies import REMEDIES
+
+_WORDS = 300
+"""So much of an error's text is told."""
+
+
+class Run:
+    """One run: everything that watches the program, and the answer."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self._owner = os.getpid()
+        self._refused: dict[str, str] = {}
+        self.clock = StepClock(
+            warmup=request.warmup, steps=request.steps, seconds=request.seconds, on_end=lambda: self.end("")
+        )
+        self.roots, self.loaders, self.modules, self.imports = Roots(), Loaders(), OutermostModules(), ImportActions()
+        self.seen = Seen(loaders=self.loaders, modules=self.modules, clock=self.clock)
+        temporary = (request.folder, str(Path(request.answer).parent))
+        self.writes = Writes(Path(request.folder), temporary)
+        self.hands: dict[str, Hands] = {}
+
+    def start(self) -> None:
+        """Put everything in place, remedies last: they are what the program meets first."""
+        self.imports.start()
+        self.roots.start()
+        self.roots.at_first(self.seen.at_backward)
+        self.loaders.start()
+        self.seen.start(self.imports)
+        self.clock.start()
+        self.clock.while_warming(self.modules.stop)
+        if self.request.rounding:
+            noise = Rounding(self.request.rounding)
+            self.modules.listen(noise.change_module)
+            noise.start(self.clock)
+        for change in self.request.changes:
+            hands = Hands(
+                change.remedy, imports=self.imports, modules=self.modules, clock=self.clock, refused=self._refuse
+            )
+            self.hands[change.remedy] = hands
+            REMEDIES[change.remedy].apply(change.settings, hands)
+        self.modules.start()
+        self.writes.start()
+
+    def _refuse(self, name: str, reason: str) -> None:
+        self._refused[name] = reason
+        self.end("")
+
+    def end(self, error: str) -> NoReturn:
+        """Write the answer and end the process, the program's own end left out: it may save, or upload."""
+        if os.getpid() != self._owner:
+            os._exit(0)  # a forked child of the program's, which made a step of its own
+        answer = Answer(
+            steps=self.clock.count,
+            marks=self.clock.marks,
+            losses=self.roots.read(),
+            random_state=_random_state(),
+            samples=self.loaders.samples(),
+            facts=self.seen.facts(self._program_file()),
+            applied=[name for name, hands in self.hands.items() if hands.is_applied],
+            refused=self._refused,
+            written=list(self.writes.outside),
+            outside=_outside(self.request.folder),
+            error=error,
+        )
+        path = Path(self.request.answer)
+        path.with_suffix(".part").write_bytes(encoded(answer))
+        path.with_suffix(".part").replace(path)
+        for child in multiprocessing.active_children():
+            with suppress(Exception):
+                child.kill()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+    def _program_file(self) -> Path | None:
+        return None if self.request.is_module else Path(self.request.target)
+
+
+def _random_state() -> str:
+    digest = hashlib.sha256(torch.get_rng_state().numpy().tobytes())
+    digest.update(pickle.dumps(random.getstate()))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        digest.update(pickle.dumps(numpy.random.get_state(legacy=True)[1:3]))
+    if torch.cuda.is_initialized():
+        digest.update(torch.cuda.get_rng_state().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _outside(folder: str) -> list[str]:
+    """Modules imported from the folder that the scratch folder stands for."""
+    source = os.environ.get(STANDS_FOR, "")
+    if not source:
+        return []
+    found = []
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        if file.startswith(source + os.sep) and not file.startswith(folder + os.sep) and "site-packages" not in file:
+            found.append(name)
+    return sorted(found)
+
+
+def _seed() -> None:
+    random.seed(SEED)
+    torch.manual_seed(SEED)
+    with suppress(ImportError):
+        import numpy as np
+
+        np.random.seed(SEED)  # noqa: NPY002  the global one is what programs draw from
+
+
+def _error_words(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:_WORDS]
+
+
+def main() -> None:
+    """Run the program that the file named by the only argument asks for."""
+    faulthandler.enable()
+    run = Run(decoded_request(Path(sys.argv[1])))
+    request = run.request
+    run.start()
+    try:
+        start = Program(request.target, tuple(request.arguments), request.is_module).prepared()
+    except (SyntaxError, ProgramError) as error:
+        run.end(_error_words(error) if isinstance(error, SyntaxError) else str(error))
+    _seed()
+    try:
+        start()
+    except SystemExit as ended:
+        run.end(f"it ended with exit code {ended.code}" if ended.code not in (None, 0) else "")
+    except BaseException as error:  # noqa: BLE001  the program's own
+        import traceback
+
+        traceback.print_exc()
+        run.end(_error_words(error))
+    run.end("")
+
+
+if __name__ == "__main__":
+    main()

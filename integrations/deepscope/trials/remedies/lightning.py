@@ -1,0 +1,101 @@
+"""Remedies of Lightning's Trainer: logging and validation less often."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deepscope.trials.facts import TRAINERS, Facts, TrainerFacts
+from deepscope.trials.messages import Settings
+from deepscope.trials.remedy import Decision, Remedy
+
+if TYPE_CHECKING:
+    from deepscope.trials.child.hands import Hands
+
+_LOG_EVERY = 50
+"""Lightning's default."""
+_TIMES_RARER = 4
+_NO_TRAINER = "the program makes no Lightning Trainer"
+
+
+def _logging(facts: Facts) -> Decision:
+    trainer = facts.trainer
+    if trainer is None:
+        return _NO_TRAINER
+    if not trainer.has_logger:
+        return "the Trainer has no logger"
+    if trainer.log_every_n_steps >= _LOG_EVERY:
+        return f"the Trainer logs every {trainer.log_every_n_steps} steps already"
+    return {"log_every_n_steps": _LOG_EVERY}
+
+
+def _validation(facts: Facts) -> TrainerFacts | str:
+    trainer = facts.trainer
+    if trainer is None:
+        return _NO_TRAINER
+    if not trainer.validations:
+        return "no validation begins within the steps that are run; ask for more with --steps"
+    return trainer
+
+
+def _within_epochs(facts: Facts) -> Decision:
+    trainer = _validation(facts)
+    if isinstance(trainer, str):
+        return trainer
+    if trainer.val_check_interval == 1.0:
+        return "the Trainer validates once an epoch, not within"
+    interval = trainer.val_check_interval
+    if interval < 1.0:
+        return {"val_check_interval": min(1.0, interval * _TIMES_RARER)}
+    return {"val_check_interval": int(interval * _TIMES_RARER)}
+
+
+def _epochs(facts: Facts) -> Decision:
+    trainer = _validation(facts)
+    if isinstance(trainer, str):
+        return trainer
+    if trainer.check_val_every_n_epoch is None or trainer.val_check_interval != 1.0:
+        return "the Trainer validates within epochs"
+    return {"check_val_every_n_epoch": trainer.check_val_every_n_epoch * _TIMES_RARER}
+
+
+def _batches(facts: Facts) -> Decision:
+    trainer = _validation(facts)
+    return trainer if isinstance(trainer, str) else {"limit_val_batches": 0.25}
+
+
+def _set(settings: Settings, hands: Hands) -> None:
+    for module in TRAINERS:
+        hands.imports.when_imported(
+            module,
+            lambda found: hands.construct_with(
+                found.Trainer, lambda given: {} if given.get("fast_dev_run") else settings
+            ),
+        )
+
+
+_TRAINER = partial(Remedy, apply=_set, draws_otherwise=True)
+
+REMEDIES = (
+    _TRAINER(
+        name="log-less",
+        written="Trainer(log_every_n_steps={log_every_n_steps})",
+        findings=("DS019",),
+        decide=_logging,
+    ),
+    _TRAINER(
+        name="validate-less",
+        written="Trainer(val_check_interval={val_check_interval})",
+        decide=_within_epochs,
+    ),
+    _TRAINER(
+        name="validate-fewer-epochs",
+        written="Trainer(check_val_every_n_epoch={check_val_every_n_epoch})",
+        decide=_epochs,
+    ),
+    _TRAINER(
+        name="validate-fewer-batches",
+        written="Trainer(limit_val_batches={limit_val_batches})",
+        decide=_batches,
+    ),
+)

@@ -1,0 +1,141 @@
+"""Remedies of data loading: workers, pinned memory, workers that live on, batches made ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deepscope.trials.facts import Facts, LoaderFacts
+from deepscope.trials.messages import Settings
+from deepscope.trials.remedy import Decision, Remedy
+
+if TYPE_CHECKING:
+    from deepscope.trials.child.hands import Hands
+
+MOST_WORKERS = 8
+_PREFETCH = 4
+_NO_LOADER = "the program iterates over no DataLoader while it trains"
+
+
+def _workers(facts: Facts) -> Decision:
+    if not facts.loaders:
+        return _NO_LOADER
+    reasons = [_against_workers(loader, facts) for loader in facts.loaders]
+    if all(reasons):
+        return reasons[0]
+    return {"num_workers": min(MOST_WORKERS, max(1, facts.cores - 1))}
+
+
+def _against_workers(loader: LoaderFacts, facts: Facts) -> str:
+    """Why a loader can have no workers; "" where it can."""
+    reason = ""
+    if loader.workers:
+        reason = f"the loader has {loader.workers} workers already"
+    elif loader.is_iterable and loader.is_sharded:
+        reason = f"{loader.dataset} is an IterableDataset: with workers its samples come in another order"
+    elif loader.is_iterable:
+        reason = f"{loader.dataset} is an IterableDataset without get_worker_info(): each worker would give all of it"
+    elif loader.device != "cpu":
+        reason = f"{loader.dataset} has tensors on {loader.device}, which workers cannot share"
+    elif loader.start_method != "fork" and loader.unpicklable:
+        reason = f"workers start by {loader.start_method}, and {loader.unpicklable}"
+    elif loader.start_method != "fork" and not facts.is_guarded:
+        reason = f'workers start by {loader.start_method}, and the program has no `if __name__ == "__main__":`'
+    return reason
+
+
+def _give_workers(settings: Settings, hands: Hands) -> None:
+    from torch.utils.data import DataLoader, IterableDataset
+
+    def keywords(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        if given.get("num_workers") or isinstance(given.get("dataset"), IterableDataset):
+            return {}
+        return settings
+
+    hands.construct_with(DataLoader, keywords)
+
+
+def _with_workers(facts: Facts) -> list[LoaderFacts] | str:
+    if not facts.loaders:
+        return _NO_LOADER
+    found = [loader for loader in facts.loaders if loader.workers]
+    return found or "the loader has no workers"
+
+
+def _persistent(facts: Facts) -> Decision:
+    found = _with_workers(facts)
+    if isinstance(found, str):
+        return found
+    if all(loader.persistent_workers for loader in found):
+        return "the loader's workers live on already"
+    if all(loader.iterators < 2 for loader in found if not loader.persistent_workers):
+        return "no second epoch begins within the steps that are run; ask for more with --steps"
+    return {}
+
+
+def _prefetch(facts: Facts) -> Decision:
+    found = _with_workers(facts)
+    if isinstance(found, str):
+        return found
+    if all((loader.prefetch_factor or 0) >= _PREFETCH for loader in found):
+        return f"each worker makes {found[0].prefetch_factor} batches ahead already"
+    return {"prefetch_factor": _PREFETCH}
+
+
+def _pin(facts: Facts) -> Decision:
+    if not facts.loaders:
+        return _NO_LOADER
+    if not facts.has_cuda:
+        return "the program uses no CUDA device"
+    if all(loader.pin_memory for loader in facts.loaders):
+        return "the loader pins its batches already"
+    if all(loader.device != "cpu" for loader in facts.loaders):
+        return "the batches are on the device already"
+    return {}
+
+
+def _set_with_workers(settings: Settings, hands: Hands, **fixed: object) -> None:
+    from torch.utils.data import DataLoader
+
+    hands.construct_with(DataLoader, lambda given: {**settings, **fixed} if given.get("num_workers") else {})
+
+
+def _set_pinned(_: Settings, hands: Hands) -> None:
+    from torch.utils.data import DataLoader
+
+    hands.construct_with(DataLoader, lambda given: {} if given.get("pin_memory") else {"pin_memory": True})
+
+
+REMEDIES = (
+    Remedy(
+        name="loader-workers",
+        written="DataLoader(num_workers={num_workers})",
+        findings=("DS003", "DS013"),
+        decide=_workers,
+        apply=_give_workers,
+        draws_otherwise=True,
+    ),
+    Remedy(
+        name="persistent-workers",
+        written="DataLoader(persistent_workers=True)",
+        findings=("DS021", "DS003"),
+        decide=_persistent,
+        apply=partial(_set_with_workers, persistent_workers=True),
+        draws_otherwise=True,
+    ),
+    Remedy(
+        name="prefetch",
+        written="DataLoader(prefetch_factor={prefetch_factor})",
+        findings=("DS003",),
+        decide=_prefetch,
+        apply=_set_with_workers,
+    ),
+    Remedy(
+        name="pin-memory",
+        written="DataLoader(pin_memory=True)",
+        findings=("DS002", "DS003"),
+        decide=_pin,
+        apply=_set_pinned,
+    ),
+)
