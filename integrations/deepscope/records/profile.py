@@ -46,6 +46,7 @@ from deepscope.records.tables import (
     Step,
 )
 from deepscope.records.trace_info import SourceFile, TraceInfo
+from deepscope.records.tries import Try
 from deepscope.records.view import Detail, PartOf
 from deepscope.records.whole_run import WholeRun
 from deepscope.records.why import Peaks
@@ -206,6 +207,8 @@ class Profile(msgspec.Struct, kw_only=True):
 
     whole_run: Annotated[WholeRun | None, merged_by(record)] = None
     """As found beside the traces when they were loaded, never cached; None where a rank has no account of it."""
+    tries: First[list[Try]] = []
+    """What was tried on the program, as found beside the traces when they were loaded; never cached."""
 
     def to_pandas(self, table: str = "lines") -> Any:
         """One of its tables (docs/columns.md) as a `pandas.DataFrame`.

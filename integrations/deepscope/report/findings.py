@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from deepscope.printable import printable
-from deepscope.quantities import number_text, share_text, time_text
+from deepscope.quantities import TIMES, number_text, share_text, time_text
 from deepscope.records import Finding, Profile
 from deepscope.records.places import short_place
+from deepscope.records.tries import Try
 
 SHOWN = 5
 _FEWEST = 2
@@ -29,8 +30,16 @@ def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
             printable(f"{_place(finding, profile)}{finding.title}: {_figures(finding, profile)}"),
         )
         yield "", printable(finding.remedy.text)
+        for one in profile.tries:
+            if one.finding == finding.code and one.speedup is not None:
+                yield "", printable(tried_words(one))
     if len(found) > SHOWN:
         yield "more", f"{len(found) - SHOWN:,} more findings (--format json has them all)"
+
+
+def tried_words(one: Try) -> str:
+    """What a remedy has gained: the speedup and half of its interval, the remedy, and its verdict."""
+    return f"tried: {one.speedup:.2f} {TIMES} ± {one.margin:.2f} ({one.remedy}): {one.verdict}, losses {one.losses}"
 
 
 def without_findings(profile: Profile) -> str:

@@ -79,6 +79,7 @@ def report_object(
         "memory": _memory(profile.memory),
         "critical": without_lines(profile),
         "findings": [plain(finding) for finding in profile.findings],
+        "tries": [plain(one) for one in profile.tries],
     }
     shown = chosen.limited(kept, sort, limit)
     report[chosen.key] = with_derived(by, shown, profile)

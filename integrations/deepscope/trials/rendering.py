@@ -77,8 +77,3 @@ def sentence(one: Try) -> str:
 def _less(ratio: float) -> int:
     """The percent of a step that are saved."""
     return round(100 * (1 - 1 / ratio))
-
-
-def speedup_text(one: Try) -> str:
-    """The speedup with half of its interval: 1.31 ± 0.04; "" for what was not measured."""
-    return "" if one.speedup is None else f"{one.speedup:.2f} {TIMES} ± {one.margin:.2f}"

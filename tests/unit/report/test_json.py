@@ -165,6 +165,12 @@ REPORT = {
             "remedy": {"text": str, "edits": [{"line": int, "old": str, "new": str}]},
         },
     ],
+    "tries": [
+        {
+            "finding": str, "remedy": str, "before_ns": float, "after_ns": float, "speedup": float, "interval": list,
+            "verdict": str, "reason": str, "losses": str,
+        },
+    ],
 }  # fmt: skip
 
 
