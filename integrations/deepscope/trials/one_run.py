@@ -67,7 +67,8 @@ class Run:
                 change.remedy, imports=self.imports, modules=self.modules, clock=self.clock, refused=self._refuse
             )
             self.hands[change.remedy] = hands
-            REMEDIES[change.remedy].apply(change.settings, hands)
+        for change in reversed(self.request.changes):  # a later one sees what those before it have set
+            REMEDIES[change.remedy].apply(change.settings, self.hands[change.remedy])
         self.modules.start()
         self.writes.start()
 

@@ -15,7 +15,7 @@ from deepscope.trials.remedies import REMEDIES, remedies_of
 from deepscope.trials.remedy import Remedy
 from deepscope.trials.rows import failed_row, measured_row, not_applicable_row, untimed_row
 from deepscope.trials.runs import TooLateError
-from deepscope.trials.session import Measured, NotApplicableError, NoTimeError, Session, Side, combined
+from deepscope.trials.session import USED_UP, Measured, NotApplicableError, NoTimeError, Session, Side, combined
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,7 @@ class Search:
 
     def __init__(self, session: Session, chosen: Sequence[Candidate]) -> None:
         self._session = session
+        self._chosen = chosen
         self._left = list(chosen)
         self._facts = session.first.facts
         self._rows: dict[str, Try] = {}
@@ -112,7 +113,7 @@ class Search:
         """Of each remedy as it was tried last; the last row is of the final set as a whole, if there is any."""
         while self._left and (best := self._best()) is not None:
             self._keep(best)
-        rows = list(self._rows.values())
+        rows = [self._rows[one.remedy.name] for one in self._chosen]
         if self._kept:
             whole = combined(" + ".join(side.name for side in self._kept), self._kept)
             rows.append(attempt(self._session, "", self._session.unchanged, whole, self._session.left_s)[0])
@@ -120,13 +121,15 @@ class Search:
 
     def _best(self) -> _Gain | None:
         """The remedy that gains most on top of what is kept; None where none gains."""
-        session, gains = self._session, []
+        session = self._session
+        gains: list[_Gain] = []
         todo = list(self._applicable())
         base = combined(" + ".join(side.name for side in self._kept), self._kept) if self._kept else session.unchanged
         for number, (one, side) in enumerate(todo):
             share = (session.left_s - session.round_s) / (len(todo) - number)  # the set is measured as a whole, too
-            if self._kept and share < session.round_s:
-                break
+            if share < session.round_s and (self._kept or gains):
+                self._rows.setdefault(one.remedy.name, untimed_row(one.finding, side.name, USED_UP))
+                continue
             row, measured = attempt(session, one.finding, base, self._on_top(side), share)
             self._rows[one.remedy.name] = replace(row, remedy=side.name)
             if row.verdict == "faster" and measured is not None:

@@ -141,7 +141,8 @@ class Runs:
             code = self._process(path, scratch, log, limit)
             return self._checked(decoded_answer(answer), code, log, scratch, limit)
         finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            for folder in (scratch, scratch.with_suffix(".tmp")):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _fill(self, scratch: Path) -> View:
         return make_view(self.command.root, scratch)
@@ -149,6 +150,8 @@ class Runs:
     def _process(self, request: Path, scratch: Path, log: Path, limit_s: float) -> int | None:
         """The exit code; None where it ran longer than the limit."""
         working = scratch / self.command.working.relative_to(self.command.root)
+        temporary = scratch.with_suffix(".tmp")
+        temporary.mkdir()
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603  this very interpreter
                 [sys.executable, "-m", "deepscope.trials.one_run", str(request)],
@@ -156,7 +159,7 @@ class Runs:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment(os.environ, self.command.root, scratch, self.folder),
+                env={**environment(os.environ, self.command.root, scratch, self.folder), "TMPDIR": str(temporary)},
                 start_new_session=True,  # with all that it starts, it is ended as one group
             )
             try:
@@ -164,9 +167,7 @@ class Runs:
             except subprocess.TimeoutExpired:
                 return None
             finally:
-                with suppress(OSError):
-                    os.killpg(process.pid, signal.SIGKILL)  # loader workers that outlive it would disturb the next run
-                process.wait()
+                _end(process)
 
     def _checked(self, answer: Answer | None, code: int | None, log: Path, scratch: Path, limit_s: float) -> Answer:
         name = self.command.name
@@ -218,6 +219,16 @@ def environment(given: Mapping[str, str], root: Path, scratch: Path, shared: Pat
         "CLEARML_OFFLINE_MODE": "1",
         "TENSORBOARD_LOGGING_DIR": logs,
     }
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it with all that it started: loader workers that outlive it would disturb the next run."""
+    with suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
 
 
 def _moved(path: Path, root: Path, scratch: Path) -> Path:

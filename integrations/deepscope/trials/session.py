@@ -26,6 +26,7 @@ SHARE_OF_BUDGET = 1 / 20
 """The timed steps of one run end by the clock after so much of the budget."""
 MOST_SECONDS = 15.0
 MOST_ROUNDS = 4
+USED_UP = "the budget is used up; give more with --budget"
 _FEWEST_STEPS = 3
 _PATIENCE = 3.0
 """A changed run may take so many times the time of an unchanged one, or what is left of its share."""
@@ -124,7 +125,7 @@ class Session:
             RunFailedError: a run failed.
         """
         if self.left_s < self.round_s:
-            raise NoTimeError("the budget is used up; give more with --budget")
+            raise NoTimeError(USED_UP)
         end_s = time.monotonic() + share_s
         pairs: list[tuple[float, float]] = []
         answers: list[Answer] = []

@@ -72,7 +72,7 @@ class Seen:
 
         @functools.wraps(run)
         def counted(loop_: Any, *arguments: Any, **keywords: Any) -> Any:
-            self._validations += not loop_.trainer.sanity_checking and loop_.trainer.training
+            self._validations += loop_.trainer.state.fn == "fit" and not loop_.trainer.sanity_checking
             return run(loop_, *arguments, **keywords)
 
         loop.run = counted
