@@ -1,14 +1,17 @@
 """What pairs of runs tell: a speedup with its interval, whether losses stayed the same, and a verdict in one word.
 
 The rounds are paired, as in A B B A: a machine that gets slower meanwhile slows both. The logarithms of the ratios are
-averaged. Their variance is estimated from their own spread and from what unchanged runs that follow one another differ
-by, whose true ratio is 1; Student's t distribution gives the interval.
+averaged. The variance of a run is estimated from what runs of the same form that follow one another differ by, as a
+drift of the machine is in no other estimate as little (von Neumann 1941, Distribution of the ratio of the mean square
+successive difference to the variance, Annals of Mathematical Statistics 12); such differences overlap, so that they
+have two thirds of their number as degrees of freedom. Student's t distribution gives the interval.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +23,8 @@ MATTERS = 1.02
 """A smaller speedup is no gain, however certain."""
 HARDLY = 1.05
 """Where the interval ends below it, there is no gain to be had; where it does not, more runs may show one."""
+LOOKS = 4
+"""So often a verdict is looked for while runs come in; each look has its share of the error that all may make."""
 SLACK = 8.0
 """Losses may differ by so many times what rounding makes of them in this very program."""
 FLOOR = 16.0
@@ -57,10 +62,13 @@ def speedup(pairs: Sequence[tuple[float, float]], unchanged: Sequence[float]) ->
     """
     logs = [math.log(before / after) for before, after in pairs]
     mean = math.fsum(logs) / len(logs)
-    squares = math.fsum((one - mean) ** 2 for one in logs)
-    squares += math.fsum(math.log(one / other) ** 2 for one, other in itertools.pairwise(unchanged))
-    degrees = len(logs) - 1 + len(unchanged) - 1
-    margin = two_sided_quantile(1 - CONFIDENCE, degrees) * math.sqrt(squares / degrees / len(logs))
+    runs = Counter(before for before, _ in pairs)  # one that ends a round begins the next
+    weights = sum((times / len(logs)) ** 2 for times in runs.values()) + 1 / len(logs)
+    changed = [after for _, after in pairs]
+    ratios = [*itertools.pairwise(unchanged), *itertools.pairwise(changed)]
+    variance = math.fsum(math.log(one / other) ** 2 for one, other in ratios) / len(ratios) / 2
+    degrees = max(1, 2 * len(ratios) // 3)
+    margin = two_sided_quantile((1 - CONFIDENCE) / LOOKS, degrees) * math.sqrt(variance * weights)
     return Speedup(
         before_ns=math.exp(math.fsum(math.log(before) for before, _ in pairs) / len(pairs)),
         after_ns=math.exp(math.fsum(math.log(after) for _, after in pairs) / len(pairs)),

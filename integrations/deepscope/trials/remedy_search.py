@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from deepscope.errors import DeepScopeError
 from deepscope.records.tries import Try
 from deepscope.trials.facts import Facts
+from deepscope.trials.judgement import verdict_of
 from deepscope.trials.messages import Settings
 from deepscope.trials.remedies import REMEDIES, remedies_of
 from deepscope.trials.remedy import Remedy
-from deepscope.trials.rows import failed_row, measured_row, not_applicable_row, untimed_row
 from deepscope.trials.runs import TooLateError
 from deepscope.trials.session import USED_UP, Measured, NotApplicableError, NoTimeError, Session, Side, combined
 
@@ -44,7 +44,7 @@ def candidates(asked: Sequence[str], found: Sequence[str]) -> tuple[list[Candida
             chosen.setdefault(one.name, Candidate(one, word))
         if not remedies:
             reason = "no remedy of it can be applied from outside; `deepscope verify` proves an edit"
-            rows.append(not_applicable_row(word, "", reason))
+            rows.append(_not_applicable_row(word, "", reason))
     if not asked:
         for code in found:
             for one in remedies_of(code):
@@ -70,7 +70,7 @@ def try_each(session: Session, chosen: Sequence[Candidate]) -> Iterator[Try]:
     for one in chosen:
         decision = one.remedy.decide(session.first.facts)
         if isinstance(decision, str):
-            yield not_applicable_row(one.finding, one.remedy.name, decision)
+            yield _not_applicable_row(one.finding, one.remedy.name, decision)
         else:
             open_ones.append((one, side_of(one.remedy, decision)))
     for number, (one, side) in enumerate(open_ones):
@@ -83,14 +83,14 @@ def attempt(session: Session, finding: str, before: Side, after: Side, share_s: 
     try:
         measured = session.measure(before, after, share_s=share_s)
     except NotApplicableError as error:
-        return not_applicable_row(finding, after.name, str(error)), None
+        return _not_applicable_row(finding, after.name, str(error)), None
     except NoTimeError as error:
-        return untimed_row(finding, after.name, str(error)), None
+        return _untimed_row(finding, after.name, str(error)), None
     except TooLateError as error:
-        return untimed_row(finding, after.name, str(error)), None
+        return _untimed_row(finding, after.name, str(error)), None
     except DeepScopeError as error:
-        return failed_row(finding, after.name, str(error)), None
-    return measured_row(finding, after.name, measured), measured
+        return _failed_row(finding, after.name, str(error)), None
+    return _measured_row(finding, after.name, measured), measured
 
 
 class Search:
@@ -128,7 +128,7 @@ class Search:
         for number, (one, side) in enumerate(todo):
             share = (session.left_s - session.round_s) / (len(todo) - number)  # the set is measured as a whole, too
             if share < session.round_s and (self._kept or gains):
-                self._rows.setdefault(one.remedy.name, untimed_row(one.finding, side.name, USED_UP))
+                self._rows.setdefault(one.remedy.name, _untimed_row(one.finding, side.name, USED_UP))
                 continue
             row, measured = attempt(session, one.finding, base, self._on_top(side), share)
             self._rows[one.remedy.name] = replace(row, remedy=side.name)
@@ -142,7 +142,7 @@ class Search:
             if not isinstance(decision, str):
                 yield one, side_of(one.remedy, decision)
             elif one.remedy.name not in self._rows:
-                self._rows[one.remedy.name] = not_applicable_row(one.finding, one.remedy.name, decision)
+                self._rows[one.remedy.name] = _not_applicable_row(one.finding, one.remedy.name, decision)
 
     def _on_top(self, side: Side) -> Side:
         together = [*self._kept, side]
@@ -171,3 +171,38 @@ class _Gain:
     candidate: Candidate
     side: Side
     facts: Facts
+
+
+_BUSY = "this machine is busy, or its runs differ much: unchanged and changed steps overlap"
+
+
+def _measured_row(finding: str, remedy: str, measured: Measured) -> Try:
+    """Of what was measured."""
+    found, compared = measured.found, measured.compared
+    verdict = verdict_of(found, compared.losses)
+    return Try(
+        finding=finding,
+        remedy=remedy,
+        before_ns=found.before_ns,
+        after_ns=found.after_ns,
+        speedup=found.ratio,
+        interval=(found.low, found.high),
+        verdict=verdict,
+        reason=compared.reason or (_BUSY if verdict == "inconclusive" else ""),
+        losses=compared.losses,
+    )
+
+
+def _not_applicable_row(finding: str, remedy: str, reason: str) -> Try:
+    """Of a remedy that cannot be applied to the program."""
+    return Try(finding=finding, remedy=remedy, verdict="not applicable", reason=reason)
+
+
+def _untimed_row(finding: str, remedy: str, reason: str) -> Try:
+    """Of a remedy that there was no time for."""
+    return Try(finding=finding, remedy=remedy, verdict="inconclusive", reason=reason)
+
+
+def _failed_row(finding: str, remedy: str, reason: str) -> Try:
+    """Of a remedy with which the program failed."""
+    return Try(finding=finding, remedy=remedy, verdict="failed", reason=reason)

@@ -134,7 +134,7 @@ class Session:
             answers.append(self._run(after, end_s))
             pairs.append((old_ns, step_ns(answers[-1], self.warmup)))
             compared = self._compared(after, *answers)
-            if self._is_settled(before, pairs, compared):
+            if len(pairs) == 1 and self._is_settled(before, pairs, compared):
                 break
             answers.append(self._run(after, end_s))
             pairs.append((self._time(before), step_ns(answers[-1], self.warmup)))

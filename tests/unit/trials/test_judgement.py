@@ -35,13 +35,28 @@ def test_a_speedup_is_the_geometric_mean_of_its_pairs():
     assert (found.before_ns, found.after_ns) == pytest.approx((math.sqrt(2) * 100, 100.0))
 
 
-def test_the_interval_is_students_of_the_spread_of_pairs_and_of_unchanged_runs():
-    # Logs of ratios 0.1 and 0.3, of successive unchanged runs 0.2: variance (0.01 + 0.01 + 0.04) / 2, t(2) = 4.3027.
+CAUCHY = 1 / math.tan(math.pi * 0.05 / 4 / 2)
+"""Student's quantile with one degree of freedom, for a quarter of 5 %: four looks share the error."""
+
+
+def test_the_interval_is_of_what_runs_of_one_form_that_follow_one_another_differ_by():
+    # Differences of logs: 0.2 of the unchanged runs, 0 of the changed ones: variance of a run (0.04 + 0) / 2 / 2.
     pairs = [(math.exp(0.1), 1.0), (math.exp(0.3), 1.0)]
     found = speedup(pairs, [1.0, math.exp(0.2)])
-    margin = 4.302653 * math.sqrt(0.06 / 2 / 2)
-    assert math.log(found.low) == pytest.approx(0.2 - margin)
-    assert math.log(found.high) == pytest.approx(0.2 + margin)
+    assert math.log(found.ratio) == pytest.approx(0.2)
+    assert math.log(found.low) == pytest.approx(0.2 - CAUCHY * math.sqrt(0.01 * (1 / 4 + 1 / 4 + 1 / 2)))
+    assert math.log(found.high) - math.log(found.ratio) == pytest.approx(math.log(found.ratio) - math.log(found.low))
+
+
+def test_an_unchanged_run_that_two_pairs_share_counts_once():
+    found = speedup([(1.1, 1.0), (1.1, 1.0)], [1.0, math.exp(0.2)])
+    assert math.log(found.ratio / found.low) == pytest.approx(CAUCHY * math.sqrt(0.01 * (1 + 1 / 2)))
+
+
+def test_a_machine_that_gets_slower_all_the_while_makes_no_speedup():
+    # A B B A, each run slower by a tenth than the one before it: the pairs' ratios are each other's inverse.
+    a, b, c, d = (1.1**place for place in range(4))
+    assert speedup([(a, b), (d, c)], [a, d]).ratio == pytest.approx(1.0)
 
 
 def test_more_unchanged_runs_make_the_interval_narrower():

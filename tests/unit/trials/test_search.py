@@ -1,5 +1,10 @@
 """The plan of a session, by runs whose answers are written by hand: no program runs here."""
 
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -28,7 +33,7 @@ class ScriptedRuns:
     losses: dict[str, list[float]] = field(default_factory=dict)
     raised: dict[str, Exception] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    noise: tuple[float, ...] = (1.0, 1.001, 0.999)
+    noise: Sequence[float] | Noise = (1.0, 1.001, 0.999)
     budget_s: float = 1000.0
     asked: list[tuple[str, ...]] = field(default_factory=list)
     command: Name = field(default_factory=Name)
@@ -162,3 +167,28 @@ def test_a_search_that_finds_nothing_has_no_set():
     search = Search(started(ScriptedRuns({})), [Candidate(REMEDIES["fused-optimizer"], "")])
     assert [row.verdict for row in search.rows()] == ["no gain"]
     assert search.written == []
+
+
+class Noise:
+    """Each run's length is another, by a deviation of a tenth."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(7)
+
+    def __len__(self) -> int:
+        return 1 << 30
+
+    def __getitem__(self, _: int) -> float:
+        return math.exp(self._random.gauss(0, 0.1))
+
+
+def test_noise_alone_is_called_faster_or_slower_in_hardly_one_session_of_twenty():
+    noise = Noise()
+    verdicts = [tried(ScriptedRuns({}, noise=noise), "fused-optimizer")["fused-optimizer"].verdict for _ in range(200)]
+    assert verdicts.count("faster") + verdicts.count("slower") <= 200 * 0.05
+
+
+def test_a_gain_well_beyond_the_noise_is_found_in_most_sessions():
+    noise = Noise()
+    runs = [ScriptedRuns({"fused-optimizer": 0.6}, noise=noise) for _ in range(100)]
+    assert sum(tried(one, "fused-optimizer")["fused-optimizer"].verdict == "faster" for one in runs) >= 90
