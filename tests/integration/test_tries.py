@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from deepscope.cli.entry import deepscope as cli
 from deepscope.records.tries import LOSSES, VERDICTS
+from deepscope.trials import session as sessions
 from deepscope.trials.judgement import FLOAT32_ROUNDING, compared_losses, step_ns
 from deepscope.trials.messages import Answer
 from deepscope.trials.remedies import REMEDIES
@@ -90,6 +92,21 @@ def noisy(tmp_path_factory: pytest.TempPathFactory) -> Answer:
     folder = tmp_path_factory.mktemp("noisy")
     write(folder)
     return run_in(folder, rounding=FLOAT32_ROUNDING)
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    """Runs a command in the folder, with one round of runs for each remedy: its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sessions, "MOST_ROUNDS", 1)
+
+    def one(*words: str) -> tuple[int, str]:
+        options = ["--steps", "3", "--budget", "20m", "--yes", "--format", "json"]
+        place = words.index("--")
+        code = cli.main([*words[:place], *options, *words[place:]], standalone_mode=False)
+        return code or 0, capsys.readouterr().out
+
+    return one
 
 
 def deepscope(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
@@ -239,14 +256,12 @@ def test_a_module_is_run_as_python_does(tmp_path, run):
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(600)
-def test_try_prints_a_row_for_each_remedy(tmp_path):
+@pytest.mark.timeout(900)
+def test_try_prints_a_row_for_each_remedy(tmp_path, command):
     write(tmp_path)
-    words = ["try", "DS009", "DS032", "prefetch", "--steps", "3", "--budget", "90s", "--yes"]
-    done = deepscope(tmp_path, *words, "--format", "json", "--", "train.py")
-    assert done.returncode == 0, done.stderr
-    rows = {one["remedy"].partition(":")[0]: one for one in json.loads(done.stdout)["tries"]}
-    assert rows.keys() == {"zero-grad-to-none", "", "prefetch"}
+    code, text = command("try", "DS009", "DS032", "prefetch", "--", "train.py")
+    rows = {one["remedy"].partition(":")[0]: one for one in json.loads(text)["tries"]}
+    assert (code, rows.keys()) == (0, {"zero-grad-to-none", "", "prefetch"})
     for one in rows.values():
         assert list(one) == [
             "finding", "remedy", "before_ns", "after_ns", "speedup", "interval", "verdict", "reason", "losses",
@@ -263,35 +278,31 @@ def test_try_prints_a_row_for_each_remedy(tmp_path):
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(600)
-def test_unchanged_runs_that_differ_make_losses_not_comparable(tmp_path):
+@pytest.mark.timeout(900)
+def test_unchanged_runs_that_differ_make_losses_not_comparable(tmp_path, command):
     write(tmp_path, item="noise = int.from_bytes(os.urandom(1), 'big') / 1000")
-    done = deepscope(
-        tmp_path, "try", "DS009", "--steps", "3", "--budget", "90s", "--yes", "--format", "json", "--", "train.py"
-    )
-    (row,) = json.loads(done.stdout)["tries"]
+    (row,) = json.loads(command("try", "DS009", "--", "train.py")[1])["tries"]
     assert (row["losses"], row["reason"]) == ("not comparable", "two unchanged runs have different losses")
 
 
-def test_verify_says_loudly_that_results_differ(tmp_path):
+@pytest.mark.timeout(900)
+def test_verify_says_loudly_that_results_differ(tmp_path, command):
     old, new = write(tmp_path).read_text(), write(tmp_path, **{"lr=1e-2": "lr=2e-2"}).read_text()
     (tmp_path / "old.py").write_text(old)
     (tmp_path / "new.py").write_text(new)
-    done = deepscope(
-        tmp_path, "verify", "--before", "old.py", "--after", "new.py", "--steps", "3", "--yes", "--", "train.py"
-    )
-    assert done.returncode == 3, done.stderr
-    assert "RESULTS DIFFER: this is not the same training" in done.stdout
+    code, text = command("verify", "--before", "old.py", "--after", "new.py", "--", "train.py")
+    (row,) = json.loads(text)["tries"]
+    assert (code, row["verdict"], row["losses"]) == (3, "results differ", "different")
 
 
 def git(folder: Path, *arguments: str) -> str:
-    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    words = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(600)
-def test_verify_runs_revisions_and_leaves_the_repository_as_it_was(tmp_path):
+@pytest.mark.timeout(900)
+def test_verify_runs_revisions_and_leaves_the_repository_as_it_was(tmp_path, command, monkeypatch):
     (tmp_path / "part").mkdir()
     (tmp_path / "helper.py").write_text("RATE = 1e-2\n")
     (tmp_path / ".gitignore").write_text("data.txt\n")
@@ -304,30 +315,16 @@ def test_verify_runs_revisions_and_leaves_the_repository_as_it_was(tmp_path):
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-qm", "one")
+    monkeypatch.chdir(tmp_path / "part")
+    words = ["verify", "--before", "HEAD", "--", "train.py"]
     (tmp_path / "helper.py").write_text("RATE = 2e-2 / 2\n")
-    words = [
-        "verify",
-        "--before",
-        "HEAD",
-        "--steps",
-        "3",
-        "--budget",
-        "90s",
-        "--yes",
-        "--format",
-        "json",
-        "--",
-        "train.py",
-    ]
-    done = deepscope(tmp_path / "part", *words)
-    (row,) = json.loads(done.stdout)["tries"]
-    assert (row["losses"], row["finding"], row["remedy"]) == ("identical", "", "after (this folder)"), done.stderr
+    (row,) = json.loads(command(*words)[1])["tries"]
+    assert (row["losses"], row["finding"], row["remedy"]) == ("identical", "", "after (this folder)")
     assert git(tmp_path, "worktree", "list").count("\n") == 1
     assert git(tmp_path, "status", "--short") == " M helper.py\n"
     (tmp_path / "helper.py").write_text("RATE = 3e-2\n")
-    done = deepscope(tmp_path / "part", *words)
-    assert json.loads(done.stdout)["tries"][0]["verdict"] == "results differ"
-    assert done.returncode == 3
+    code, text = command(*words)
+    assert (code, json.loads(text)["tries"][0]["verdict"]) == (3, "results differ")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def read_tries(trace: Path) -> list[Try]:
     try:
         with tries_path(trace).open("rb") as stream:
             kept = msgspec.json.decode(stream.read(_MOST_BYTES), type=TriesFile)
-    except (OSError, ValueError):  # of msgspec, too; a NUL in the path
+    except (OSError, ValueError, msgspec.MsgspecError):  # ValueError: a NUL in the path, text that is no UTF-8
         return []
     return kept.tries if kept.format == FORMAT else []
 
