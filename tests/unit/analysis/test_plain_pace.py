@@ -189,3 +189,14 @@ def test_a_step_that_does_less_gets_no_more_back_than_the_others(tmp_path: Path)
     before, after = (ms_of(profile, "calls") for profile in profiles)
     assert before == pytest.approx(3 * 16, abs=0.01)
     assert after == pytest.approx(2 * 16 + 1.9, abs=0.1)
+
+
+@pytest.mark.parametrize("plain_ms", [(30, 31, 32), (55, 56, 57), (140, 141, 142)])
+def test_what_lines_lose_stands_with_the_recording_to_the_nanosecond(plain_ms: Sequence[float], tmp_path: Path) -> None:
+    steps = [{"calls": 80, "comprehension": ms, "sorted": 3.3, "operator": 7} for ms in (20.1, 31.7, 19.9)]
+
+    def measured_ns(plain: Sequence[float] | None) -> dict[int, int]:
+        lines = profile_of(tmp_path, steps, plain, hooks_ms=71.3).lines
+        return {line.line: line.self_cpu_ns + line.recording_ns for line in lines}
+
+    assert measured_ns(plain_ms) == measured_ns(None)
