@@ -363,3 +363,56 @@ def test_a_wrong_topic_is_told_before_the_program_runs(folder):
     assert "ran" not in done.stdout
     assert done.stderr.startswith("deepscope: --topics lins: there is no topic 'lins'; there are: lines, ")
     assert done.stderr.count("\n") == 1
+
+
+AUDITED = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU())
+        self.head = nn.Linear(512, 4)
+
+    def forward(self, x):
+        features = self.backbone(x)
+        return self.head(features)
+
+torch.manual_seed(3)
+net = Net()
+optimizer = torch.optim.SGD(net.head.parameters(), 1e-2)
+for _ in range(9):
+    optimizer.zero_grad()
+    net(torch.randn(64, 64)).square().mean().backward()
+    optimizer.step()
+print("sum", sum(one.double().sum().item() for one in net.parameters()))
+END
+"""
+
+
+def test_audit_finds_what_nobody_needs_and_changes_nothing_of_the_result(folder: Path):
+    write(folder, program=AUDITED)
+    plain = run(folder, "-q", "train.py")
+    audited = run(folder, "--audit", "--folder", "looked", "train.py")
+    assert plain.stdout.splitlines()[0] == audited.stdout.splitlines()[0]
+    assert "DS033  train.py:11 Gradients that nobody uses" in audited.stdout
+    assert "audit  2 steps were looked at" in audited.stdout
+    profile = load_profile(folder / "looked")
+    assert profile.totals.steps == 3
+    assert profile.audit is not None
+
+
+def test_the_report_asks_for_an_audit_where_none_was_made(folder: Path):
+    write(folder, program=AUDITED)
+    done = run(folder, "train.py")
+    assert "DS033" not in done.stdout
+    assert "deepscope run --audit" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("option", ["--whole", "--on-demand"])
+def test_an_audit_needs_steps_that_this_recording_counts(option: str, folder: Path):
+    write(folder, program=AUDITED)
+    done = run(folder, "--audit", option, "train.py")
+    assert done.returncode == 2
+    assert "--audit" in done.stderr
