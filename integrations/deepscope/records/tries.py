@@ -29,8 +29,11 @@ class Try(msgspec.Struct, kw_only=True, frozen=True):
     interval: tuple[float, float] | None = None
     """That holds the speedup with 95 % confidence."""
     verdict: TryVerdict
+    """What came of it; `results differ` goes before any gain of time."""
     reason: str = ""
+    """Why, where the verdict alone does not say it."""
     losses: Losses = "not comparable"
+    """Those of the changed runs beside those of the unchanged ones."""
 
     @property
     def margin(self) -> float:
