@@ -153,6 +153,17 @@ def test_a_recurrence_of_ones_own_is_a_chain():
     assert all(one.is_chain for one in looked_at(training(weight, loss)).account.slices)
 
 
+def test_samples_whose_statistics_are_learned_one_by_one_are_a_chain():
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(4 * 36, 3))
+
+    def loss() -> torch.Tensor:
+        x = torch.randn(8, 1, 8, 8)
+        return torch.stack([model(x[i : i + 1]).sum() for i in range(8)]).mean()
+
+    (one,) = looked_at(training(model, loss)).account.slices
+    assert one.is_chain
+
+
 def test_samples_that_a_data_loader_gets_one_by_one_are_its_own():
     data = torch.utils.data.TensorDataset(torch.randn(64, 6))
     loader = iter(torch.utils.data.DataLoader(data, batch_size=16))

@@ -16,6 +16,8 @@ from deepscope.trace.format.audit import SlicedCalls
 
 _MOST_OF = 0.8
 """So many of the slices go the same way."""
+_BATCH_NORM = "batch_norm"
+"""These operators learn statistics from call to call, of which their schemas do not tell."""
 _CELLS = frozenset({"LSTMCell", "GRUCell", "RNNCell"})
 
 
@@ -104,7 +106,7 @@ def _joined(watch: Watch, places: Places, by_entry: Mapping[PathEntry, Sequence[
         dimension=largest.tensor.dimension,
         shape=list(largest.tensor.shape),
         module=largest.module,
-        is_chain=_is_chain(watch, largest),
+        is_chain=_is_chain(watch, largest) or any(_BATCH_NORM in one.name for one in all_below),
         operators=len(all_below),
         flops=sum(one.flops for one in all_below),
         result_bytes=sum(one.result_bytes for one in all_below if one.pass_number < 0),

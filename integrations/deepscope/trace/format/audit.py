@@ -74,7 +74,7 @@ class SlicedCalls(msgspec.Struct, frozen=True, omit_defaults=True):
     module: str = ""
     """The class of the module that was called with a slice."""
     is_chain: bool = False
-    """Whether each call needs what the one before it returned."""
+    """Whether each call needs what the one before it returned, or changed."""
     others: list[Count] = []
     """Further places in the loop that were called with slices."""
     operators: Count = 0
