@@ -52,7 +52,7 @@ def test_each_command_that_advice_names_is_there_and_takes_its_options(repositor
     commands = {found for text in texts for found in re.findall(r"`deepscope ([a-z]+(?: [^`]*)?)`", text)}
     assert {"ranks FOLDER", "report --by operator"} <= commands
     for command in commands:
-        name, *words = command.split()
+        name, *words = command.partition(" -- ")[0].split()  # a program stands behind it
         parameters = import_command(name).params
         options = {option for one in parameters for option in one.opts}
         assert {word for word in words if word.startswith("-")} <= options, command
