@@ -200,7 +200,7 @@ class Lowering:
     def _end_lines(self, stack: Stack) -> None:
         table = self._table
         table.has_lines = False
-        for key, function in list(table.functions.items()):
+        for key, function in table.functions.copy().items():
             if function.code is not self._stacks.module_code:
                 table.dropped[key] = function
                 del table.functions[key]

@@ -275,5 +275,5 @@ _open_windows: weakref.WeakSet[_Window] = abandoned_in_children()
 
 def _hide_hooks() -> None:
     package = __name__.rpartition(".")[0]
-    own = [module for name, module in list(sys.modules.items()) if name.startswith(f"{package}.")]
+    own = [module for name, module in sys.modules.copy().items() if name.startswith(f"{package}.")]
     hide_modules([*own, span_names])

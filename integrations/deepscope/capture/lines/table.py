@@ -307,7 +307,7 @@ class ScopeTable:
 
     def _leave_alone(self, libraries: Libraries) -> None:
         """Functions in which no operator was seen in earlier windows."""
-        for key, known in libraries.codes.items():
+        for key, known in libraries.codes.copy().items():
             if known.is_left_alone:
                 function = self.dropped[key] = undisturbed(Function, known.code)
                 function.is_library, function.detail = True, Detail.CALLER
@@ -319,7 +319,7 @@ class ScopeTable:
             if known is None or function.is_lowered:
                 continue
             known.is_left_alone = function.detail is Detail.CALLER
-            for line, slot in function.lines.items():
+            for line, slot in function.lines.copy().items():
                 if slot.left <= SILENT:
                     known.verdicts[line] = False
                 elif slot.is_certain:
