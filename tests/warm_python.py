@@ -48,12 +48,17 @@ request = json.loads(words)
 os.environ.clear()
 os.environ.update(request["environment"])
 os.chdir(request["folder"])
-_, sys.argv, sys.path[0] = sys.argv, request["arguments"], request["folder"]
-server, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+sys.argv, sys.path[0] = request["arguments"], request["folder"]
+for filter in request["filters"]:
+    warnings._setoption(filter)  # as the interpreter's option -W
+server, main = sys.modules["__main__"], types.ModuleType("__main__")
+sys.modules["__main__"] = main
 if request["module"]:
     runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
 else:
-    exec(compile(request["program"], "<string>", "exec"), sys.modules["__main__"].__dict__)
+    if request["script"]:
+        main.__file__, sys.path[0] = request["script"], os.path.dirname(request["script"])
+    exec(compile(request["program"], request["script"] or "<string>", "exec"), main.__dict__)
 """
 
 
@@ -79,22 +84,30 @@ def _server() -> socket.socket:
 def run_warm(
     program: str = "",
     *,
+    script: Path | None = None,
     module: str = "",
+    warning_filters: tuple[str, ...] = (),
     arguments: tuple[str, ...] = (),
     folder: Path | None = None,
     timeout_s: float = 100,
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the text of a program, or a module, with these variables in its environment; what `subprocess.run` gives.
+    """Runs the text of a program, a script or a module, with these variables in its environment.
+
+    Returns:
+        What `subprocess.run` gives.
 
     Raises:
         subprocess.TimeoutExpired: it took longer, and was killed.
     """
     server = _server()
+    called = [str(script or module or "-c"), *arguments]
     request = {
-        "program": program,
+        "program": program if script is None else script.read_text(encoding="utf-8"),
+        "script": "" if script is None else str(script),
         "module": module,
-        "arguments": ["-c" if program else module, *arguments],
+        "filters": warning_filters,
+        "arguments": called,
         "folder": str(folder or Path.cwd()),
         "environment": {**os.environ, **environment},
     }
@@ -109,11 +122,9 @@ def run_warm(
             os.kill(child, signal.SIGKILL)
             server.settimeout(None)
             server.recv(64)
-            raise subprocess.TimeoutExpired(request["arguments"], timeout_s) from None
+            raise subprocess.TimeoutExpired(called, timeout_s) from None
         finally:
             server.settimeout(None)
         out.seek(0)
         errors.seek(0)
-        return subprocess.CompletedProcess(
-            request["arguments"], code, out.read().decode(), errors.read().decode(errors="replace")
-        )
+        return subprocess.CompletedProcess(called, code, out.read().decode(), errors.read().decode(errors="replace"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import deepscope
 from deepscope.capture.on_demand.client import Client
 from deepscope.capture.on_demand.jobs import live_entries
 from deepscope.capture.on_demand.start import OnDemand
+from warm_python import run_warm
 
 PRELUDE = """
 import os, sys, threading, warnings
@@ -71,8 +71,7 @@ def run(tmp_path: Path):
         path = tmp_path / "script.py"
         tests = str(Path(__file__).parents[2])
         path.write_text(PRELUDE.format(tests=tests) + textwrap.dedent(script) + "\nprint('done')\n")
-        command = [sys.executable, "-W", warnings, "-W", "ignore::DeprecationWarning", str(path)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        result = run_warm(script=path, warning_filters=(warnings, "ignore::DeprecationWarning"), timeout_s=300)
         if check:
             assert result.returncode == 0, result.stderr[-3000:]
             assert result.stdout.endswith("done\n"), result.stdout[-2000:]
