@@ -264,6 +264,14 @@ def test_a_mode_that_is_entered_meanwhile_stays():
     assert not _get_current_dispatch_mode_stack()
 
 
+@pytest.mark.timeout(60)
+def test_the_thread_whose_steps_are_looked_at_does_not_wait_for_them(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("deepscope.capture.audit.step_audit.LONGEST_S", 1e9)
+    audit = StepAudit(UserCode(TESTS))
+    audit.begin()
+    assert audit.audited().account.left_out  # at once: where no thread can be started it writes the trace
+
+
 def test_a_failure_of_the_audit_costs_what_it_would_have_found(monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object) -> None:
         raise ValueError("no schema")

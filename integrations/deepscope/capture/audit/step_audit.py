@@ -60,7 +60,8 @@ class StepAudit:
         self._mode: AuditMode | None = None
         self._thread = 0
         self._stop_listening: Callable[[], None] = lambda: None
-        self._threads = {threading.current_thread(), threading.main_thread()}
+        self._training = threading.current_thread()
+        self._threads = {self._training, threading.main_thread()}
 
     @property
     def is_over(self) -> bool:
@@ -109,7 +110,9 @@ class StepAudit:
         self._end(reason)
 
     def audited(self) -> Audited:
-        """What was found; waits for the steps, and not beyond the end of their thread."""
+        """What was found; waits for the steps, and not beyond the end of their thread, which itself does not wait."""
+        if threading.current_thread() is self._training:
+            self.stop()
         until = monotonic() + LONGEST_S
         while not self._is_over.wait(_EVERY_S) and monotonic() < until and all(one.is_alive() for one in self._threads):
             pass
