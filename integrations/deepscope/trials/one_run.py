@@ -124,7 +124,7 @@ def _outside(folder: str) -> list[str]:
     if not source:
         return []
     found = []
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         file = getattr(module, "__file__", None) or ""
         if file.startswith(source + os.sep) and not file.startswith(folder + os.sep) and "site-packages" not in file:
             found.append(name)
