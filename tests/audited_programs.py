@@ -1,8 +1,9 @@
-"""Small training programs for the audit: each one is a function that makes a step, and names what it trains."""
+"""What tests of the audit share: small training programs, each makes a step, and a look at two steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import torch
@@ -10,7 +11,30 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-__all__ = ["PROGRAMS", "Program"]
+from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
+from deepscope.capture.lines import UserCode
+from recorded import TESTS
+
+__all__ = ["PROGRAMS", "Program", "looked_at", "looked_at_all"]
+
+
+def looked_at(step: Callable[[], object], *, warm_up: int = 1, root: Path = TESTS) -> Audited:
+    """What an audit of two steps finds behind so many others."""
+    audit = StepAudit(UserCode(root))
+    for _ in range(warm_up):
+        step()
+    audit.begin()
+    for _ in range(STEPS):
+        step()
+        audit.step()
+    return audit.audited()
+
+
+def looked_at_all(step: Callable[[], object]) -> Audited:
+    """The same where nothing hinders it."""
+    found = looked_at(step)
+    assert found.account.left_out == ""
+    return found
 
 
 class Program(NamedTuple):

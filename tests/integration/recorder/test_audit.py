@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 import deepscope
-from audited_programs import PROGRAMS
+from audited_programs import PROGRAMS, looked_at
 from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
 from deepscope.capture.lines import UserCode
 from deepscope.trace.format.audit import UnusedGradients
@@ -34,23 +34,12 @@ def no_mode_is_left() -> Iterator[None]:
     assert not _get_current_dispatch_mode_stack()
 
 
-def looked_at(step: Callable[[], None], *, warm_up: int = AROUND, root=TESTS) -> Audited:
-    audit = StepAudit(UserCode(root))
-    for _ in range(warm_up):
-        step()
-    audit.begin()
-    for _ in range(STEPS):
-        step()
-        audit.step()
-    return audit.audited()
-
-
 def state_of(make: Callable[..., object], *, with_audit: bool) -> list[torch.Tensor]:
     torch.manual_seed(7)
     random.seed(7)
     program = make()
     if with_audit:
-        found = looked_at(program.step)
+        found = looked_at(program.step, warm_up=AROUND)
         assert found.account.left_out == ""
         assert found.account.steps == STEPS
     else:
@@ -202,7 +191,7 @@ def test_no_tensor_outlives_its_step():
 
     gc.disable()
     try:
-        looked_at(step)
+        looked_at(step, warm_up=AROUND)
     finally:
         gc.enable()
     assert counts == [0] * (AROUND + STEPS)

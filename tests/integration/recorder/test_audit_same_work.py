@@ -12,24 +12,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import deepscope
-from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
-from deepscope.capture.lines import UserCode
+from audited_programs import looked_at_all
 from deepscope.trace.format.audit import SameWork
 from recorded import TESTS
 
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
-
-
-def looked_at(step: Callable[[], object]) -> Audited:
-    audit = StepAudit(UserCode(TESTS))
-    step()
-    audit.begin()
-    for _ in range(STEPS):
-        step()
-        audit.step()
-    found = audit.audited()
-    assert found.account.left_out == ""
-    return found
 
 
 def same(one: SameWork) -> set[str]:
@@ -69,16 +56,16 @@ def training(model: nn.Module, batch: Callable[[], torch.Tensor]) -> Callable[[]
 
 
 def test_positions_that_each_forward_pass_computes_are_found_in_their_function():
-    found = looked_at(training(Tagger(), lambda: torch.randn(2, 32, 16)))
+    found = looked_at_all(training(Tagger(), lambda: torch.randn(2, 32, 16)))
     (one,) = found.account.same
     assert found.places[one.place].function == "positions"
     assert {"aten::arange", "aten::exp", "aten::sin", "aten::cos", "aten::zeros"} <= same(one)
-    assert looked_at(training(Tagger(mended=True), lambda: torch.randn(2, 32, 16))).account.same == []
+    assert looked_at_all(training(Tagger(mended=True), lambda: torch.randn(2, 32, 16))).account.same == []
 
 
 def test_lengths_that_change_from_step_to_step_are_not_the_same():
     lengths = iter(range(20, 40))
-    found = looked_at(training(Tagger(), lambda: torch.randn(2, next(lengths), 16)))
+    found = looked_at_all(training(Tagger(), lambda: torch.randn(2, next(lengths), 16)))
     # But for the rates, which do not depend on the length.
     assert all("aten::sin" not in same(one) and "aten::zeros" not in same(one) for one in found.account.same)
 
@@ -89,7 +76,7 @@ def test_a_tensor_of_zeros_that_is_written_to_is_needed_anew():
         total += torch.randn(100)
         return total
 
-    assert looked_at(step).account.same == []
+    assert looked_at_all(step).account.same == []
 
 
 def test_random_numbers_and_what_comes_of_a_batch_differ():
@@ -99,7 +86,7 @@ def test_random_numbers_and_what_comes_of_a_batch_differ():
     def step() -> torch.Tensor:
         return batches[next(numbers)].exp() + torch.rand(6).log() + torch.empty(6).zero_() * 2
 
-    found = looked_at(step).account.same
+    found = looked_at_all(step).account.same
     assert all(not {"aten::exp", "aten::log", "aten::rand", "aten::add"} & same(one) for one in found)
 
 
@@ -114,7 +101,7 @@ def test_a_frozen_weight_that_is_prepared_in_each_step_is_the_same_and_a_trained
         F.linear(F.linear(torch.randn(4, 8), own), scaled).sum().backward()
         optimizer.step()
 
-    found = looked_at(step)
+    found = looked_at_all(step)
     (one,) = [one for one in found.account.same if "aten::div" in same(one)]
     texts = {LINES[found.places[use.place].line - 1].strip() for use in one.operators if use.unused}
     assert "scaled = F.normalize(frozen.weight)" in texts
@@ -123,7 +110,7 @@ def test_a_frozen_weight_that_is_prepared_in_each_step_is_the_same_and_a_trained
 
 def test_statistics_that_each_step_updates_are_not_the_same():
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
-    assert looked_at(training(model, lambda: torch.randn(8, 4))).account.same == []
+    assert looked_at_all(training(model, lambda: torch.randn(8, 4))).account.same == []
 
 
 @pytest.mark.parametrize("mended", [False, True])

@@ -11,24 +11,12 @@ from torch import nn
 from torch.nn import functional as F
 
 import deepscope
-from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
-from deepscope.capture.lines import UserCode
+from audited_programs import looked_at_all
+from deepscope.capture.audit.step_audit import Audited
 from deepscope.trace.format.audit import SlicedCalls
 from recorded import TESTS
 
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
-
-
-def looked_at(step: Callable[[], None]) -> Audited:
-    audit = StepAudit(UserCode(TESTS))
-    step()
-    audit.begin()
-    for _ in range(STEPS):
-        step()
-        audit.step()
-    found = audit.audited()
-    assert found.account.left_out == ""
-    return found
 
 
 def text_of(found: Audited, place: int) -> str:
@@ -62,7 +50,7 @@ def test_a_cell_over_time_is_a_chain_and_its_layer_is_none():
             h, c = cell(x[:, t], (h, c))
         return head(h).square().mean()
 
-    one = the_loop(looked_at(training(nn.ModuleList([cell, head]), by_step)), "h, c = cell(x[:, t], (h, c))")
+    one = the_loop(looked_at_all(training(nn.ModuleList([cell, head]), by_step)), "h, c = cell(x[:, t], (h, c))")
     assert (one.times, one.dimension, one.shape) == (12, 1, [4, 12, 8])
     assert (one.module, one.is_chain) == ("LSTMCell", True)
 
@@ -70,7 +58,7 @@ def test_a_cell_over_time_is_a_chain_and_its_layer_is_none():
         _, (h, _) = layer(torch.randn(4, 12, 8))
         return head(h[-1]).square().mean()
 
-    assert looked_at(training(nn.ModuleList([layer, head]), at_once)).account.slices == []
+    assert looked_at_all(training(nn.ModuleList([layer, head]), at_once)).account.slices == []
 
 
 @pytest.mark.parametrize("way", ["index", "slice", "iterate", "unsqueeze"])
@@ -92,7 +80,7 @@ def test_a_model_that_gets_samples_one_by_one_is_found_with_its_loss(way: str):
             total = total + F.cross_entropy(out, label[None])
         return total / 16
 
-    found = looked_at(training(model, loss))
+    found = looked_at_all(training(model, loss))
     one = max(found.account.slices, key=lambda calls: calls.operators)
     assert (one.times, one.dimension, one.shape) == (16, 0, [16, 1, 8, 8])
     assert (one.module, one.is_chain) == ("Sequential", False)
@@ -109,7 +97,7 @@ def test_all_that_one_loop_calls_is_one_row():
             total = total + F.cross_entropy(out, y[i : i + 1])
         return total
 
-    found = looked_at(training(model, loss))
+    found = looked_at_all(training(model, loss))
     (one,) = found.account.slices
     texts = {text_of(found, place) for place in (one.place, *one.others)}
     assert texts == {"out = model(x[i : i + 1])", "total = total + F.cross_entropy(out, y[i : i + 1])"}
@@ -125,7 +113,7 @@ def test_a_batch_that_goes_through_at_once_has_no_loop():
         left, right = model(x).chunk(2, dim=0)
         return (left - right).square().mean() + sum(part.mean() for part in torch.randn(8, 4).chunk(4))
 
-    assert looked_at(training(model, loss)).account.slices == []
+    assert looked_at_all(training(model, loss)).account.slices == []
 
 
 def test_slices_between_which_an_optimizer_steps_cannot_be_joined():
@@ -138,7 +126,7 @@ def test_slices_between_which_an_optimizer_steps_cannot_be_joined():
             model(one).sum().backward()
             optimizer.step()
 
-    assert looked_at(step).account.slices == []
+    assert looked_at_all(step).account.slices == []
 
 
 def test_a_recurrence_of_ones_own_is_a_chain():
@@ -150,7 +138,7 @@ def test_a_recurrence_of_ones_own_is_a_chain():
             state = torch.tanh(weight(state) + one)
         return state.sum()
 
-    assert all(one.is_chain for one in looked_at(training(weight, loss)).account.slices)
+    assert all(one.is_chain for one in looked_at_all(training(weight, loss)).account.slices)
 
 
 def test_samples_whose_statistics_are_learned_one_by_one_are_a_chain():
@@ -160,7 +148,7 @@ def test_samples_whose_statistics_are_learned_one_by_one_are_a_chain():
         x = torch.randn(8, 1, 8, 8)
         return torch.stack([model(x[i : i + 1]).sum() for i in range(8)]).mean()
 
-    (one,) = looked_at(training(model, loss)).account.slices
+    (one,) = looked_at_all(training(model, loss)).account.slices
     assert one.is_chain
 
 
@@ -168,7 +156,7 @@ def test_samples_that_a_data_loader_gets_one_by_one_are_its_own():
     data = torch.utils.data.TensorDataset(torch.randn(64, 6))
     loader = iter(torch.utils.data.DataLoader(data, batch_size=16))
     model = nn.Linear(6, 3)
-    assert looked_at(training(model, lambda: model(next(loader)[0]).sum())).account.slices == []
+    assert looked_at_all(training(model, lambda: model(next(loader)[0]).sum())).account.slices == []
 
 
 class Tagger(nn.Module):
