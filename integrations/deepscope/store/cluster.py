@@ -19,8 +19,8 @@ import msgspec
 from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError, OptionError, TraceError, remake
 from deepscope.records import PROFILE_FORMAT
 from deepscope.store.cache import prune
+from deepscope.store.digest import digest
 from deepscope.store.files import TraceFile
-from deepscope.store.mapped import digest
 from deepscope.store.pool import Got, ReadAnswer
 from deepscope.store.remote_settings import is_reached_by_others, own_settings, using
 from deepscope.store.requests import Asked, ReadRequest, answer, kept_answer, trace_error

@@ -6,7 +6,6 @@ as its number; then the arrays. A file is whole before it bears its name, and it
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,13 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-DIGEST_BYTES = 16
-
-
-def digest(content: bytes | memoryview) -> bytes:
-    """What two contents do not have in common, in 16 bytes."""
-    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
-
+from deepscope.store.digest import digest
 
 _MAGIC = b"deepscope columns\n"
 _ALIGNED = 64
