@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
@@ -14,6 +14,7 @@ from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import likely_json_bytes
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
     from types import TracebackType
 
     from deepscope.trace.kineto.event_columns import Columns
@@ -81,6 +82,10 @@ def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> Non
     back to `pieces`. So does what is too little to be taken, and all if the interpreter is ending, which has no more
     threads to wait in. The caller goes on from there by itself.
     """
+    try:  # not before: it cannot be imported once the main thread has ended, when other threads may still record
+        from concurrent.futures import ThreadPoolExecutor
+    except RuntimeError:
+        return
     waiting: deque[tuple[bytes, Future[Columns | None]]] = deque()
     with ThreadPoolExecutor(decoders.workers, "deepscope-decode") as threads:
         while True:
