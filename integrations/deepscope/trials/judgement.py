@@ -140,9 +140,12 @@ def compared_losses(
 
 
 def _same(one: Sequence[float], other: Sequence[float]) -> bool:
-    return len(one) == len(other) and all(
-        a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(one, other, strict=True)
-    )
+    return len(one) == len(other) and all(map(_is_equal, one, other))
+
+
+def _is_equal(one: float, other: float) -> bool:
+    """The same number, or neither is one."""
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 def _beyond(before: Sequence[float], after: Sequence[float], noisy: Sequence[float], rounding: float) -> int | None:
@@ -156,7 +159,7 @@ def _beyond(before: Sequence[float], after: Sequence[float], noisy: Sequence[flo
     for place, (old, new, other) in enumerate(zip(before, after, noisy, strict=True)):
         if math.isfinite(old) and math.isfinite(other):
             allowed = max(allowed, abs(other - old))
-        if old == new or (math.isnan(old) and math.isnan(new)):
+        if _is_equal(old, new):
             continue
         if not abs(new - old) <= SLACK * allowed + FLOOR * rounding * abs(old):
             return place

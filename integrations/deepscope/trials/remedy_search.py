@@ -84,9 +84,7 @@ def attempt(session: Session, finding: str, before: Side, after: Side, share_s: 
         measured = session.measure(before, after, share_s=share_s)
     except NotApplicableError as error:
         return _not_applicable_row(finding, after.name, str(error)), None
-    except NoTimeError as error:
-        return _untimed_row(finding, after.name, str(error)), None
-    except TooLateError as error:
+    except (NoTimeError, TooLateError) as error:
         return _untimed_row(finding, after.name, str(error)), None
     except DeepScopeError as error:
         return _failed_row(finding, after.name, str(error)), None
@@ -115,7 +113,7 @@ class Search:
             self._keep(best)
         rows = [self._rows[one.remedy.name] for one in self._chosen]
         if self._kept:
-            whole = combined(" + ".join(side.name for side in self._kept), self._kept)
+            whole = combined(self._kept)
             rows.append(attempt(self._session, "", self._session.unchanged, whole, self._session.left_s)[0])
         return rows
 
@@ -124,7 +122,7 @@ class Search:
         session = self._session
         gains: list[_Gain] = []
         todo = list(self._applicable())
-        base = combined(" + ".join(side.name for side in self._kept), self._kept) if self._kept else session.unchanged
+        base = combined(self._kept) if self._kept else session.unchanged
         for number, (one, side) in enumerate(todo):
             share = (session.left_s - session.round_s) / (len(todo) - number)  # the set is measured as a whole, too
             if share < session.round_s and (self._kept or gains):
@@ -145,8 +143,7 @@ class Search:
                 self._rows[one.remedy.name] = _not_applicable_row(one.finding, one.remedy.name, decision)
 
     def _on_top(self, side: Side) -> Side:
-        together = [*self._kept, side]
-        return combined(" + ".join(one.name for one in together), together)
+        return combined([*self._kept, side])
 
     def _keep(self, best: _Gain) -> None:
         """Keep it; what gained nothing alone, or cannot go with it, is not tried on top."""

@@ -221,10 +221,10 @@ class Session:
         return self._noise[rounding]
 
 
-def combined(name: str, sides: Sequence[Side]) -> Side:
+def combined(sides: Sequence[Side]) -> Side:
     """The remedies of several sides together."""
     return Side(
-        name,
+        " + ".join(side.name for side in sides),
         tuple(change for side in sides for change in side.changes),
         max((side.rounding for side in sides), default=0.0),
         any(side.draws_otherwise for side in sides),
