@@ -28,7 +28,8 @@ class Constants:
     def note(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
         """An operator has returned, outside of backward passes."""
         value = self._value_of(facts, returned)
-        written = [key for one in tensors_of(_written(facts, returned)) if (key := self._flow.key_of(one))]
+        changed = (returned.result, *facts.written(returned.args, returned.kwargs))
+        written = [key for one in tensors_of(changed) if (key := self._flow.key_of(one))]
         if value is None:
             for key in written:
                 self._values.pop(key, None)
@@ -66,12 +67,6 @@ class Constants:
                     return None
                 parts.append((value, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()))
         return hash(tuple(parts))
-
-
-def _written(facts: OperatorFacts, returned: Returned) -> list[object]:
-    places = [returned.args[place] for place in facts.writes if place < len(returned.args)]
-    named = [returned.kwargs[name] for name in facts.writes_named if name in returned.kwargs]
-    return [returned.result, *places, *named]
 
 
 def fixed_storages(

@@ -90,8 +90,7 @@ class Flow:
             return range(first, first)
         if facts.is_opaque and not facts.name.startswith("aten::"):
             self.opaque[facts.name] = None
-        written = [args[place] for place in facts.writes if place < len(args)]
-        written += [kwargs[name] for name in facts.writes_named if name in kwargs]
+        written = facts.written(args, kwargs)
         lists = [one for one in given if isinstance(one, (list, tuple)) and one and isinstance(one[0], torch.Tensor)]
         if facts.is_by_element and lists:
             count = len(lists[0])

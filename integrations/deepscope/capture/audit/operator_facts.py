@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -34,6 +35,11 @@ class OperatorFacts(NamedTuple):
     """Or its result is not defined."""
     is_by_element: bool
     """It does the same to each tensor of its lists, and nothing across them."""
+
+    def written(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """The arguments of a call that it writes to."""
+        places = [args[place] for place in self.writes if place < len(args)]
+        return places + [kwargs[name] for name in self.writes_named if name in kwargs]
 
 
 def facts_of(function: Any) -> OperatorFacts:
