@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
-import threading
 from _thread import get_ident
 from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from time import monotonic, perf_counter_ns, thread_time_ns
 
+from deepscope.capture.awaited_steps import AwaitedSteps
 from deepscope.trace.format.header import Spread, StepTimes
 
 FEWEST = 5
@@ -19,7 +19,6 @@ LONGEST_S = 20.0
 PATIENCE_S, PATIENCE_STEPS = 2.0, 4
 """Where no step has ended for that long, and for the time of so many recorded ones, none is expected any more."""
 _KEPT = 64
-_EVERY_S = 0.05
 
 
 class StepKind(Enum):
@@ -42,7 +41,7 @@ class StepTimer:
         self._wall = self._cpu = 0
         """The clocks as the step began."""
         self._is_first = True
-        self._awaited: threading.Event | None = None
+        self._awaited: AwaitedSteps | None = None
         self._progress_s = 0.0
         """When the last step ended, or the wait for further ones began."""
         self._is_over = False
@@ -106,20 +105,12 @@ class StepTimer:
         longest_s = max((wall for wall, _ in self._kept[StepKind.RECORDED]), default=0) / 1e9
         if self._is_over or self._has_enough or FEWEST * longest_s > LONGEST_S:
             return lambda: self.plain
-        awaited = self._awaited = threading.Event()
-        training = threading.current_thread()
-        threads = {training, threading.main_thread()}  # the interpreter ends after the main one
+        awaited = self._awaited = AwaitedSteps()
         patience_s = max(PATIENCE_S, PATIENCE_STEPS * longest_s)
         self._progress_s = monotonic()
 
-        def is_hopeful() -> bool:
-            return monotonic() - self._progress_s < patience_s and all(one.is_alive() for one in threads)
-
         def wait() -> StepTimes | None:
-            until = monotonic() + LONGEST_S
-            if threading.current_thread() is not training:
-                while monotonic() < until and is_hopeful() and not awaited.wait(_EVERY_S):
-                    pass
+            awaited.wait(LONGEST_S, lambda: monotonic() - self._progress_s < patience_s)
             return self.plain
 
         return wait
@@ -128,7 +119,7 @@ class StepTimer:
         """No trace waits any longer: somebody waits for it, say."""
         awaited, self._awaited = self._awaited, None
         if awaited is not None:
-            awaited.set()
+            awaited.end()
 
     def end(self) -> None:
         """No step follows."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
-from time import monotonic
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +18,7 @@ from deepscope.capture.audit.same_work import same_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unused_gradients import unused_gradients
 from deepscope.capture.audit.watch import Watch
+from deepscope.capture.awaited_steps import AwaitedSteps
 from deepscope.capture.lines import UserCode
 from deepscope.capture.notices import error_words
 from deepscope.capture.process_hooks import optimizer_steps
@@ -29,7 +29,6 @@ from deepscope.trace.format.audit import MOST_ROWS, AuditAccount
 STEPS = 2
 LONGEST_S = 600.0
 """A trace is not written later than that for the sake of steps behind its window."""
-_EVERY_S = 0.05
 _ENDED = "the run ended before its step was over"
 _COMPILED = (
     "torch.compile is in use, and a function that is first called while operators are looked at would never be compiled"
@@ -55,27 +54,25 @@ class StepAudit:
     def __init__(self, code: UserCode) -> None:
         self._code = code
         self._result = Audited(AuditAccount(left_out=_ENDED), [])
-        self._is_over = threading.Event()
+        self._awaited = AwaitedSteps()
         self._watch: Watch | None = None
         self._mode: AuditMode | None = None
         self._thread = 0
         self._stop_listening: Callable[[], None] = lambda: None
-        self._training = threading.current_thread()
-        self._threads = {self._training, threading.main_thread()}
 
     @property
     def is_over(self) -> bool:
         """Whether there is nothing left to be done with steps."""
-        return self._is_over.is_set() and self._mode is None
+        return self._awaited.is_over and self._mode is None
 
     @property
     def has_begun(self) -> bool:
         """Whether steps were looked at, or never will be."""
-        return self._watch is not None or self._is_over.is_set()
+        return self._watch is not None or self._awaited.is_over
 
     def begin(self) -> None:
         """The first step to be looked at begins on this thread."""
-        if self._is_over.is_set() or self._watch is not None:
+        if self._awaited.is_over or self._watch is not None:
             return
         reason = _reason_against()
         if reason:
@@ -96,7 +93,7 @@ class StepAudit:
             self.stop(_OTHER_THREAD)
             return
         watch.step += 1
-        if watch.step >= STEPS or self._is_over.is_set():
+        if watch.step >= STEPS or self._awaited.is_over:
             self._leave()
             self._conclude(watch)
 
@@ -111,11 +108,9 @@ class StepAudit:
 
     def audited(self) -> Audited:
         """What was found; waits for the steps, and not beyond the end of their thread, which itself does not wait."""
-        if threading.current_thread() is self._training:
+        if self._awaited.is_training_thread:
             self.stop()
-        until = monotonic() + LONGEST_S
-        while not self._is_over.wait(_EVERY_S) and monotonic() < until and all(one.is_alive() for one in self._threads):
-            pass
+        self._awaited.wait(LONGEST_S)
         return self._result
 
     def _leave(self) -> None:
@@ -128,22 +123,22 @@ class StepAudit:
 
     def _end(self, left_out: str = "", result: Audited | None = None) -> None:
         self._watch = None
-        if not self._is_over.is_set():
+        if not self._awaited.is_over:
             self._result = result or Audited(AuditAccount(left_out=left_out), [])
-            self._is_over.set()
+            self._awaited.end()
 
     def _failed(self, error: Exception) -> None:
         """Noting failed; the mode is left as the step ends."""
-        if not self._is_over.is_set():
+        if not self._awaited.is_over:
             self._result = Audited(AuditAccount(left_out=error_words(error)), [])
-            self._is_over.set()
+            self._awaited.end()
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if self._watch is not None and not self._is_over.is_set():
+        if self._watch is not None and not self._awaited.is_over:
             self._watch.step_optimizer(optimizer)
 
     def _conclude(self, watch: Watch) -> None:
-        if self._is_over.is_set():
+        if self._awaited.is_over:
             self._watch = None
             return
         try:
