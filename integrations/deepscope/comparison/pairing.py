@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from deepscope.records import Line, Profile
+from deepscope.records.places import base_name
 from deepscope.remap import LineMap
 from deepscope.remap.likeness import is_meaningful, shared_ratio
 from deepscope.trace.source_lines import source_lines
@@ -84,7 +85,7 @@ def pair_files(old: Profile, new: Profile) -> dict[str, str]:
                 del left[file], right[partner]
     for ratio, is_same_name in ((ALIKE_RATIO, True), (RENAMED_RATIO, False)):
         for file in list(left):
-            alike = [one for one in right if not is_same_name or _name(one) == _name(file)]
+            alike = [one for one in right if not is_same_name or base_name(one) == base_name(file)]
             best = max(alike, key=lambda one: _likeness(old, file, new, one), default=None)
             if best is not None and _likeness(old, file, new, best) >= ratio:
                 pairs[file] = best
@@ -103,15 +104,11 @@ def _inverse(table: dict[str, str]) -> dict[str, str]:
     return {value: key for key, value in table.items()}
 
 
-def _name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
-
-
 def _likeness(old: Profile, old_file: str, new: Profile, new_file: str) -> float:
     text = old.files[old_file].text if old_file in old.files else None
     lines = _text(new, new_file)
     if text is None or not lines:
-        return 1.0 if _name(old_file) == _name(new_file) else 0.0
+        return 1.0 if base_name(old_file) == base_name(new_file) else 0.0
     return shared_ratio(text, lines)
 
 

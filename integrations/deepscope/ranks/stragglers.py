@@ -17,6 +17,7 @@ from deepscope.ranks.medians import Floats, above_others, others_median
 from deepscope.ranks.own_table import PARTS, LineKey, OwnTable, key_of_line, own_table
 from deepscope.ranks.results import Figure, RankRow, Straggler
 from deepscope.ranks.summary import RankLine, RankSummary
+from deepscope.records.places import base_name
 
 PART_OF_EXCESS = 0.2
 """A line, or a part of the step, is named if it has at least this share of the excess."""
@@ -365,7 +366,7 @@ def cause_words(one: Straggler, *, is_device: bool) -> str:
 def _line_words(one: Straggler) -> str:
     if not one.line:
         return ""
-    name = printable(one.file.replace("\\", "/").rpartition("/")[2])
+    name = printable(base_name(one.file))
     return f"{name}:{one.line} has {time_text(one.line_ns * _late_part(one))} of it"
 
 

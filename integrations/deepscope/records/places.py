@@ -40,6 +40,11 @@ def short_path(path: str, root: str = "") -> str:
     return _INSTALLED.sub("", path)
 
 
+def base_name(path: str) -> str:
+    """The last part of a path of any system: `train.py`."""
+    return path.replace("\\", "/").rpartition("/")[2]
+
+
 def short_place(file: str, line: int, root: str = "") -> str:
     """`train.py:46`: a line, with its file as `short_path` has it."""
     return f"{short_path(file, root)}:{line}"

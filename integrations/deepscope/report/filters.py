@@ -11,7 +11,7 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Collective, Operator, Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import base_name, short_path
 from deepscope.report.event_names import readable
 from deepscope.trace.operator_kinds import operator_kind
 
@@ -146,7 +146,7 @@ def _names(row: Any, root: str) -> list[str]:
     if hasattr(row, "path"):
         return [row.path, row.class_name]
     short = short_path(row.file, root)
-    places = [row.file, short, short.replace("\\", "/").rpartition("/")[2]]
+    places = [row.file, short, base_name(short)]
     return [*places, *(f"{place}:{row.line}" for place in places), row.function]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from deepscope.analysis.numbers.flop_formulas import lacks_formula
 from deepscope.printable import printable
 from deepscope.records import Costs, Detail, Operator, Profile, bytes_per_s, flops_per_s
+from deepscope.records.places import base_name
 from deepscope.report.event_names import readable
 from deepscope.report.line_columns import cost_share
 from deepscope.report.shapes import shapes_text
@@ -136,12 +137,8 @@ def stack_words(stack: str) -> str:
     from deepscope.trace.names import parse_call_stack  # imports NumPy, which no other table needs
 
     frames = parse_call_stack(stack)
-    names = [f"{_last(one.path)}:{one.line}" for one in frames[:_STACK]]
+    names = [f"{base_name(one.path)}:{one.line}" for one in frames[:_STACK]]
     return printable(" < ".join([*names, *(["…"] if len(frames) > _STACK else [])]))
-
-
-def _last(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
 
 
 _OF_OPERATORS = ("share", "flops_per_s", "bytes_per_s")

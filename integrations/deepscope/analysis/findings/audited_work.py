@@ -10,6 +10,7 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
+from deepscope.records.places import base_name
 from deepscope.trace.format.audit import FORMAT, AuditAccount, OperatorUse
 from deepscope.trace.kinds import Kind
 
@@ -25,8 +26,7 @@ def place_words(facts: Facts, place: int) -> str:
     places = audit_of(facts).places
     if not 0 <= place < len(places):
         return ""
-    path = facts.trace.header.path_of(places[place].file)
-    return f"{path.replace(chr(92), '/').rpartition('/')[2]}:{places[place].line}"
+    return f"{base_name(facts.trace.header.path_of(places[place].file))}:{places[place].line}"
 
 
 def location_of(facts: Facts, place: int) -> int:
@@ -56,10 +56,10 @@ def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> i
         above = nearest_to(work.node[mine], attribution.calls.parent, is_known)
         spent_ns = work.duration_ns[mine]
         whole_ns = int(spent_ns.sum())
+        names = np.array([_name(facts, one) if one >= 0 else "" for one in above.tolist()], np.object_)
         matched_ns, unused_ns = 0, 0.0
         for name, share in shares.items():
-            of_name = np.array([above_one >= 0 and _name(facts, above_one) == name for above_one in above.tolist()])
-            here_ns = int(spent_ns[of_name].sum()) if len(of_name) else 0
+            here_ns = int(spent_ns[names == name].sum())
             matched_ns += here_ns
             unused_ns += here_ns * share
         saved += whole_ns * unused_ns / matched_ns if matched_ns else 0.0

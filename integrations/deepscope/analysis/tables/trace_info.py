@@ -11,6 +11,7 @@ import msgspec
 from deepscope.analysis.numbers.process_groups import listed_groups
 from deepscope.printable import without_secrets
 from deepscope.records import LineSource, TraceInfo
+from deepscope.records.places import base_name
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP, Header
 from deepscope.trace.model import Trace
 
@@ -136,7 +137,7 @@ def _lowered_words(header: Header) -> Iterator[str]:
     for number, way in header.lines.lowered:
         row = header.scopes[number] if number < len(header.scopes) else None
         if row is not None and (path := header.path_of(row.file)):
-            name = path.replace("\\", "/").rpartition("/")[2]
+            name = base_name(path)
             words = _OF_LIBRARY if row.library and way == LOWERED_TO_CALLER else way
             places.setdefault(words, []).append(f"{name}:{row.line} {row.name}")
     for way, words in _LOWERED.items():

@@ -12,6 +12,7 @@ from deepscope.dashboard.pages.line import NodeKind
 from deepscope.dashboard.pages.words import title_of, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
+from deepscope.records.places import base_name
 from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
 from deepscope.report.paths import Depth
 from deepscope.report.places import place_name
@@ -197,7 +198,7 @@ class _Naming:
 
 def _alike(place: PartKey) -> Hashable:
     if place.kind == "library":
-        return place.kind, place.name, _last(place.file), place.line
+        return place.kind, place.name, base_name(place.file), place.line
     return place.kind, place.name
 
 
@@ -211,14 +212,14 @@ def _frame(profile: Profile, number: int, is_gone: bool) -> FlameFrame:
         where = whole_place(line.file, line.line, root)
         file = "" if is_gone else line.file
         return FlameFrame(
-            kind="line", name=f"{word(line.function)} · {_last(where)}", file=file, line=line.line, place=where
+            kind="line", name=f"{word(line.function)} · {base_name(where)}", file=file, line=line.line, place=where
         )
     place = profile.places[number - len(profile.lines)]
     where = whole_place(place.file, place.line, root) if place.file and place.line else ""
     name = word(place_name(place.kind, place.name))
     return FlameFrame(
         kind=place.kind,
-        name=f"{name} · {_last(where)}" if place.kind == "library" and where else name,
+        name=f"{name} · {base_name(where)}" if place.kind == "library" and where else name,
         file="" if is_gone else place.file,
         line=place.line,
         place=where,
@@ -229,7 +230,3 @@ def _frames(tree: FlameTree, naming: _Naming) -> tuple[list[int], list[FlameFram
     numbers: dict[Hashable, int] = {}
     shown = [numbers.setdefault(name, len(numbers)) for name in tree.frames]
     return shown, [naming.shown(name) for name in numbers]
-
-
-def _last(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepscope.printable import printable
 from deepscope.quantities import spaced
 from deepscope.records import Profile
-from deepscope.records.places import short_path
+from deepscope.records.places import base_name, short_path
 
 _LONGEST = 300
 """Letters of a name that are shown in a table or a list."""
@@ -22,7 +22,7 @@ def word(text: str, longest: int = _LONGEST) -> str:
 def title_of(profile: Profile) -> str:
     """The program that ran; else the trace's own name."""
     info = profile.trace
-    return word(info.program or short_path(info.path).replace("\\", "/").rpartition("/")[2])
+    return word(info.program or base_name(info.path))
 
 
 def file_name(path: str, root: str) -> str:
