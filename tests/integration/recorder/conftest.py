@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,3 +50,11 @@ def nothing_is_left_installed() -> Iterator[None]:
     if sys.version_info >= (3, 12):
         assert not [number for number in (3, 4) if sys.monitoring.get_tool(number)]
     assert not torch.autograd._profiler_enabled()
+
+
+@pytest.fixture
+def nothing_compiled() -> None:
+    """What tests before this one compiled in this process is let go: an audit leaves a process that compiles alone."""
+    if dynamo := sys.modules.get("torch._dynamo"):
+        dynamo.reset()
+        gc.collect()

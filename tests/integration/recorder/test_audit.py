@@ -24,6 +24,8 @@ from deepscope.capture.lines import UserCode
 from deepscope.trace.format.audit import UnusedGradients
 from recorded import TESTS
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
+
 AROUND = 2
 """Steps before those that are looked at, and behind them."""
 

@@ -16,6 +16,8 @@ from audited_programs import looked_at_all
 from deepscope.trace.format.audit import SameWork
 from recorded import TESTS
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
+
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
 

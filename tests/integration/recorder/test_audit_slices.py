@@ -16,6 +16,8 @@ from deepscope.capture.audit.step_audit import Audited
 from deepscope.trace.format.audit import SlicedCalls
 from recorded import TESTS
 
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
+
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
 
