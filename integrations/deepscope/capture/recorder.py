@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepscope.capture.audit.step_audit import StepAudit
+from deepscope.capture.end_memory import EndMemoryWatch
 from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import bury
 from deepscope.capture.notices import warn
@@ -118,6 +119,8 @@ class Recorder:
         self._pending: list[Pending] = []
         self._audit: StepAudit | None = None
         """Of the steps behind the first window."""
+        self._memory_watch: EndMemoryWatch | None = None
+        """Of a window in which no step has been made."""
         self.timer = StepTimer()
         self._state = _State.NEW
         self._window: Window | None = None
@@ -256,6 +259,7 @@ class Recorder:
         """The step has ended and the next one begins."""
         if self._left is not None:
             self._end_left()
+        self._stop_memory_watch()
         if self._audit is not None:
             self._audit.step()
         if self._is_active:
@@ -289,28 +293,42 @@ class Recorder:
         plan = self._plan.next(may_reserve=not is_taken)
         if is_taken and plan.action is not Action.PASS:
             return
-        if Move.STEP in plan.moves and self._end_before_memory_is_short():
+        if Move.STEP in plan.moves and self._window is not None and (shortage := self._window.shortage()) is not None:
+            self._end_short_of_memory(self._window, shortage)
             plan = plan.broken_off()
         for move in plan.moves:
             self._make(move)
         self._plan = plan  # Not before: Ctrl-C may come between two moves, and the next step makes up for it.
-        if self._window is None and plan.is_over:
+        self._stop_where_plan_is_over()
+
+    def _stop_where_plan_is_over(self) -> None:
+        if self._window is None and self._plan.is_over:
             self._state = _State.STOPPED
             self._leave()
 
-    def _end_before_memory_is_short(self) -> bool:
-        """End a window that would cost the process its life if it went on; whether there is one."""
-        window = self._window
-        shortage = None if window is None else window.shortage()
-        if window is None or shortage is None:
-            return False
+    def _end_short_of_memory(self, window: Window, shortage: tuple[int, int]) -> None:
+        """End a window that would cost the process its life if it went on."""
         needed, free = map(bytes_text, shortage)
+        recorded = f", after {window.steps + 1:,} steps" if self._step > self._first_step else ""
+        fewer = "record fewer steps, or" if recorded else "record"
         warn(
-            f"the window ends early, after {window.steps + 1:,} steps: torch may take {needed} of memory to end it, "
-            f"and {free} are free; record fewer steps, or for a shorter time"
+            f"the window ends early{recorded}: torch may take {needed} of memory to end it, and {free} are free; "
+            f"{fewer} for a shorter time"
         )
         self._close(window, complete=False)
-        return True
+
+    @guarded
+    def _end_without_steps(self, shortage: tuple[int, int]) -> None:
+        window = self._window
+        if window is not None and window.is_recording:
+            self._end_short_of_memory(window, shortage)
+            self._plan = self._plan.broken_off()
+            self._stop_where_plan_is_over()
+
+    def _stop_memory_watch(self) -> None:
+        watch, self._memory_watch = self._memory_watch, None
+        if watch is not None:
+            watch.stop()
 
     def _make(self, move: Move) -> None:
         """Go from state to state; after Ctrl-C some of the moves may have been made already."""
@@ -343,7 +361,10 @@ class Recorder:
             self._state = state
             open_recorders.take(self)
             self._session.agree()
-            window.begin(None if self._beginning.schedule is WHOLE_BLOCK else self._step)
+            is_whole = self._beginning.schedule is WHOLE_BLOCK
+            window.begin(None if is_whole else self._step)
+        if is_whole:
+            self._memory_watch = EndMemoryWatch(window.shortage, self._end_without_steps)
         termination.keep_at_end(self, self._at_exit)
 
     def _set_aside(self, window: Window) -> None:
@@ -434,6 +455,7 @@ class Recorder:
         """End the recording, saving a window that is open; `complete=False` when an error or Ctrl-C ended the run."""
         if self._session.is_forked:
             return
+        self._stop_memory_watch()
         self._end_audit()
         self.timer.end()
         if self._left is not None:
@@ -593,6 +615,7 @@ class Recorder:
 
     def _give_up(self) -> None:
         """After an error: leave nothing installed, and do nothing from here on."""
+        self._stop_memory_watch()
         self._end_audit()
         self._leave_to_its_thread(complete=False, is_wanted=False)
         window, self._window, self._reserve = self._window, None, None

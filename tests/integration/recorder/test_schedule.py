@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,3 +105,26 @@ def test_a_window_ends_before_memory_is_too_short_to_end_it(
     assert [step_names(path) for path in recorder.traces] == recorded
     assert not any(load(path)["deepscope"]["complete"] for path in recorder.traces)
     assert recorder.is_stopped
+
+
+def test_a_block_without_steps_ends_before_memory_is_too_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(EndMemory, "shortage", lambda _: (4 << 30, 6 << 30))
+    recorder = Recorder(Session(RecordingOptions(root=TESTS), name="job"), folder=tmp_path)
+    calls, until = 0, time.monotonic() + 60
+
+    def work() -> None:
+        nonlocal calls
+        while not recorder.is_stopped and time.monotonic() < until:
+            torch.ones(3).sum()
+            calls += 1
+
+    recorder.start()
+    with pytest.warns(RecordingWarning, match="the window ends early: torch may take 4GiB of memory"):
+        work()
+    torch.ones(3).sum()
+    recorder.stop()
+    recorder.wait()
+    (path,) = recorder.traces
+    assert not load(path)["deepscope"]["complete"]
+    operators = [one["name"] for one in load(path)["traceEvents"] if one.get("cat") == "cpu_op"]
+    assert operators.count("aten::ones") in {calls, calls - 1}
