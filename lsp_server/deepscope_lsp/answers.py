@@ -212,6 +212,16 @@ class Caller(SourceLocation, frozen=True, kw_only=True):
     label: str
 
 
+class TryCommand(CommandAnswer, frozen=True, kw_only=True):
+    """Words behind `python -m deepscope` that try what answers a finding; the program's own arguments follow them."""
+
+    arguments: list[str]
+    folder: str
+    """To run it in; "" where no workspace folder is open."""
+    program: str
+    """The file or module that is run."""
+
+
 class AnnotatedLine(CommandAnswer, frozen=True, kw_only=True):
     """A measured line of an open document."""
 

@@ -117,6 +117,13 @@ class HideArgument(Where, kw_only=True):
     """As recorded."""
 
 
+class TryArgument(Where, kw_only=True):
+    """`deepscope.tryCommand` and `showTryCommand`."""
+
+    code: str
+    """Of the finding."""
+
+
 class UriArgument(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`deepscope.annotations`."""
 

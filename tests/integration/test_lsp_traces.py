@@ -2,12 +2,19 @@
 
 import gzip
 import os
+import shlex
 import time
 from pathlib import Path
 
+import pytest
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 
-from deepscope.trace.format.run_account import PartAccount, RunAccount, account_path, encoded_account
+from deepscope.quantities import TIMES
+from deepscope.records.tries import Try
+from deepscope.store.beside import keep_tries
+from deepscope.trace.format.beside import account_path
+from deepscope.trace.format.run_account import PartAccount, RunAccount, encoded_account
 from lsp_editor import Editor, capabilities, editing, run
 from lsp_profiles import record
 from recorded_traces import SHARED_TRACES, needs_shared_traces
@@ -54,6 +61,50 @@ def test_the_verdict_is_on_the_whole_run_once_that_has_ended(root: Path, tmp_pat
             account_path(trace).write_bytes(encoded_account(RunAccount(8_000_000_000, parts, 0, [])))
             words = f"Validation takes 75.0 % of the run: 3 times, 2 s each. {before}"
             await editor.until(lambda: editor.statuses[-1]["trace"]["verdict"] == words, "the run has ended")
+
+    run(scenario())
+
+
+def test_what_a_finding_proposes_is_tried_and_its_result_stands_there(root: Path, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        trace = record(root, program="train.py")
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            (finding,) = [one for one in await editor.pull(uri) if one.code == "DS005"]
+            action = (await editor.actions(uri, finding))["Try what answers DS005 (DeepScope)"].command
+            assert action is not None
+            answer = await editor.workspace_execute_command_async(
+                types.ExecuteCommandParams(action.command, action.arguments)
+            )
+            words = ["try", "DS005", "--trace", str(trace), "--", str(root / "train.py")]
+            assert answer == {"arguments": words, "folder": str(root), "program": str(root / "train.py")}
+            assert await editor.command("tryCommand", code="DS005") == answer
+            assert editor.messages == [f"Run: {shlex.join(['deepscope', *words])}"]
+            with pytest.raises(JsonRpcException, match="none of its remedies can be applied from outside"):
+                await editor.command("tryCommand", code="DS034")
+
+            before = editor.refreshes
+            tried = Try(finding="DS005", remedy="a: b()", verdict="faster", speedup=1.25, interval=(1.2, 1.3))
+            keep_tries(trace, [tried])
+            await editor.until(lambda: editor.refreshes > before, "what was tried is found")
+            said = f"Tried: 1.25 {TIMES} ± 0.05 (a: b()): faster, losses not comparable."
+            (finding,) = [one for one in await editor.pull(uri) if one.code == "DS005"]
+            assert finding.message.endswith(said)
+            assert "Tried: 1.25" in await editor.hover(uri, 12, 6)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("program", ["", "notebook", "gone.py", "-c"])
+def test_a_program_that_is_not_here_cannot_be_tried(root: Path, tmp_path: Path, program: str) -> None:
+    async def scenario() -> None:
+        record(root, program=program)
+        async with editing(root, cache=tmp_path / "cache", settings=QUICK) as editor:
+            uri = editor.open(root / "train.py")
+            await editor.until_ready()
+            (finding,) = [one for one in await editor.pull(uri) if one.code == "DS005"]
+            assert not [title for title in await editor.actions(uri, finding) if "Try" in title]
 
     run(scenario())
 

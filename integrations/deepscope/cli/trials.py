@@ -129,7 +129,7 @@ def trace_of(command: Command, path: str | None) -> Profile | None:
 
 def keep_beside(profile: Profile | None, rows: Sequence[Try]) -> None:
     """Keep what was tried beside the trace, where there is one on this machine."""
-    from deepscope.store.tries import keep_tries
+    from deepscope.store.beside import keep_tries
 
     if profile is None or not Path(profile.trace.path).is_file():
         return

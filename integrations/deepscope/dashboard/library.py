@@ -24,11 +24,11 @@ from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile, View
 from deepscope.store.ascend.folders import cluster_folder, tables_of
+from deepscope.store.beside import join_files_beside
 from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader, LoadRequest
 from deepscope.store.readable import skipped_words, without
 from deepscope.store.recognition import FoundTrace, Recognizer
-from deepscope.store.run_account import join_ended_run
 from deepscope.store.runs import STAGES, Selection, find_traces, select_from
 from deepscope.trace.kineto.remote import is_url
 
@@ -240,7 +240,7 @@ class Library:
         def read(selection: Selection) -> Profile:
             request = self._request(choice, selection, details)
             profile = self._profiles.get(request, lambda progress: self._load(request, progress), _size(selection))
-            join_ended_run(profile, selection.files)
+            join_files_beside(profile, selection.files)
             return profile
 
         return self._readable(choice, read)

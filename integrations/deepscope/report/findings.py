@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from deepscope.printable import printable
@@ -30,16 +30,19 @@ def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
             printable(f"{_place(finding, profile)}{finding.title}: {_figures(finding, profile)}"),
         )
         yield "", printable(finding.remedy.text)
-        for one in profile.tries:
-            if one.finding == finding.code and one.speedup is not None:
-                yield "", printable(tried_words(one))
+        for words in tried_words(profile.tries, finding.code):
+            yield "", printable(words)
     if len(found) > SHOWN:
         yield "more", f"{len(found) - SHOWN:,} more findings (--format json has them all)"
 
 
-def tried_words(one: Try) -> str:
-    """What a remedy has gained: the speedup and half of its interval, the remedy, and its verdict."""
-    return f"tried: {one.speedup:.2f} {TIMES} ± {one.margin:.2f} ({one.remedy}): {one.verdict}, losses {one.losses}"
+def tried_words(tries: Sequence[Try], code: str) -> list[str]:
+    """What each remedy of a finding has gained: the speedup and half of its interval, the remedy, and its verdict."""
+    return [
+        f"tried: {one.speedup:.2f} {TIMES} ± {one.margin:.2f} ({one.remedy}): {one.verdict}, losses {one.losses}"
+        for one in tries
+        if one.finding == code and one.speedup is not None
+    ]
 
 
 def without_findings(profile: Profile) -> str:

@@ -13,12 +13,11 @@ from deepscope.records import DETAILS, PHASES, WHOLE, Detail, Profile, View
 from deepscope.records.decoding import decoded
 from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
+from deepscope.store.beside import join_files_beside
 from deepscope.store.files import TraceFile, single_file
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import cached_profile, kept_answers, read_profile
-from deepscope.store.run_account import whole_run
 from deepscope.store.runs import Selection
-from deepscope.store.tries import tries_of
 
 FAILURES_TOLD = 8
 """Ranks that could not be read, each with its reason; of the rest only the numbers."""
@@ -145,8 +144,7 @@ def _judged(profiles: Sequence[Profile], selection: Selection, peaks: str) -> Pr
 
         add_what_ranks_tell(profile, profiles)
     profile.trace.also_recorded = list(selection.also_recorded)
-    profile.whole_run = whole_run(selection.files)
-    profile.tries = tries_of(selection.files)
+    join_files_beside(profile, selection.files)
     judge(profile, peaks_of(profile.trace.device, peaks))
     return profile
 

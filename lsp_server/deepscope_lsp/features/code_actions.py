@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS, SOURCE
+from deepscope_lsp.engine.answering.trying import can_be_tried
+from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND, SOURCE
 from deepscope_lsp.positions import line_of, span
 
 if TYPE_CHECKING:
@@ -38,16 +39,25 @@ def _actions(server: DeepScopeServer, document: Document, diagnostic: types.Diag
     binding = document.binding
     assert binding is not None
     code = str(diagnostic.code)
+    anywhere = {"code": code, **_root(server, document)}
+    if document.project is not None and can_be_tried(server.session, document.project, code):
+        yield _command(f"Try what answers {code} (DeepScope)", SHOW_TRY_COMMAND, anywhere, diagnostic)
     line = binding.map.recorded_line(line_of(diagnostic.range.start))
     if line is not None:
-        place = {"file": binding.file.path, "line": line}
+        place = {"file": binding.file.path, "line": line, **_root(server, document)}
         yield _command("Show callers (DeepScope)", SHOW_CALLERS, place, diagnostic)
         if binding.index.text_of(binding.file.path, line).strip():
             here = {"code": code, **place}
             yield _command(f"Hide {code} on this line (DeepScope)", HIDE_FINDING, here, diagnostic)
-    file = {"code": code, "file": binding.file.path}
+    file = {**anywhere, "file": binding.file.path}
     yield _command(f"Hide {code} in this file (DeepScope)", HIDE_FINDING, file, diagnostic)
-    yield _command(f"Hide {code} everywhere (DeepScope)", HIDE_FINDING, {"code": code}, diagnostic)
+    yield _command(f"Hide {code} everywhere (DeepScope)", HIDE_FINDING, anywhere, diagnostic)
+
+
+def _root(server: DeepScopeServer, document: Document) -> dict[str, str]:
+    """Which workspace folder, where there are several."""
+    project = document.project
+    return {"root": server.session.to_uri(project.root)} if project and len(server.session.projects) > 1 else {}
 
 
 def _remedies(server: DeepScopeServer, document: Document, diagnostic: types.Diagnostic) -> Iterator[types.CodeAction]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import msgspec
+from lsprotocol import types
 from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from deepscope.errors import DeepScopeError, NoTraceError
-from deepscope.printable import without_secrets
+from deepscope.printable import printable, without_secrets
 from deepscope.store.recognition import FoundTrace
 from deepscope.store.runs import Selection
 from deepscope.trace.kineto.remote import is_url
@@ -30,6 +32,7 @@ from deepscope_lsp.answers import (
     Run,
     State,
     Status,
+    TryCommand,
 )
 from deepscope_lsp.arguments import (
     CallPathsArgument,
@@ -45,6 +48,7 @@ from deepscope_lsp.arguments import (
     RecordedTextArgument,
     ResolveArgument,
     TextPlaceArgument,
+    TryArgument,
     UriArgument,
     Where,
 )
@@ -52,6 +56,7 @@ from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
 from deepscope_lsp.engine.answering.named_places import resolve_place
 from deepscope_lsp.engine.answering.trace_list import listed_trace, runs_of
+from deepscope_lsp.engine.answering.trying import try_command
 from deepscope_lsp.engine.discovery import find_traces, resolve_places, run_of
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.recorded_path import parts_of
@@ -62,7 +67,7 @@ from deepscope_lsp.features import loading
 from deepscope_lsp.features.annotations import measured_lines
 from deepscope_lsp.features.callers import callers, show_callers
 from deepscope_lsp.features.editor_requests import ask, refresh, status_now, tell_status
-from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS
+from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND
 from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
@@ -119,7 +124,7 @@ class Commands:
         for finding in index.profile.findings:
             if not self._server.session.is_hidden(project, finding.code, finding.file, finding.line):
                 uri, line = (locate(finding.file, finding.line) if finding.file else None) or (None, None)
-                words = finding_words(finding, index.scales)
+                words = finding_words(finding, index.scales, index.profile.tries)
                 fields = msgspec.structs.asdict(finding)
                 answers.append(FoundFinding(**fields, uri=uri, current_line=line, words=words))
         return answers
@@ -266,6 +271,17 @@ class Commands:
             project.remembered.save()
         refresh(self._server)
 
+    async def try_command(self, argument: TryArgument) -> TryCommand:
+        """The command that tries what answers a finding, on the program that was recorded."""
+        return try_command(self._server.session, self._project(argument), argument.code)
+
+    async def show_try_command(self, argument: TryArgument) -> TryCommand:
+        """The same, and the user is shown it, to be run in a terminal."""
+        found = await self.try_command(argument)
+        words = printable(shlex.join(["deepscope", *found.arguments]))
+        self._server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"Run: {words}"))
+        return found
+
     async def unhide_findings(self, argument: Where) -> list[str]:
         """Shows everything again; answers what was hidden."""
         project = self._project(argument)
@@ -347,6 +363,8 @@ COMMANDS: dict[str, Callable[[Commands, Any], Awaitable[object]]] = {
     "deepscope.clearBaseline": Commands.clear_baseline,
     "deepscope.reload": Commands.reload,
     "deepscope.status": Commands.status,
+    "deepscope.tryCommand": Commands.try_command,
+    SHOW_TRY_COMMAND: Commands.show_try_command,
     HIDE_FINDING: Commands.hide_finding,
     "deepscope.unhideFindings": Commands.unhide_findings,
 }

@@ -118,7 +118,7 @@ def _from_finding(server: DeepScopeServer, document: Document, line: int, findin
         code=finding.code,
         code_description=_description(finding.code, finding.doc),
         source=SOURCE,
-        message=finding_words(finding, binding.index.scales),
+        message=finding_words(finding, binding.index.scales, binding.index.profile.tries),
         related_information=_callers(server, document, finding.file, finding.line, with_time=False),
         data={"code": finding.code, "file": finding.file, "line": finding.line},
     )

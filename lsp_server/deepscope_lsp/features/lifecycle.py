@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.store.files import NAMED_TRACE_ENDINGS
+from deepscope.trace.format.beside import ENDINGS_BESIDE
 from deepscope_lsp.engine.discovery import patterns_of
 from deepscope_lsp.engine.settings import read_settings
 from deepscope_lsp.features.editor_requests import ask, refresh
@@ -167,7 +168,7 @@ async def _register_dynamically(server: DeepScopeServer, watcher: Watcher) -> No
         )
     if workspace.did_change_watched_files is not None and workspace.did_change_watched_files.dynamic_registration:
         watchers = [
-            *(types.FileSystemWatcher(f"**/*{ending}") for ending in NAMED_TRACE_ENDINGS),
+            *(types.FileSystemWatcher(f"**/*{ending}") for ending in (*NAMED_TRACE_ENDINGS, *ENDINGS_BESIDE)),
             *(types.FileSystemWatcher(one, COME_AND_GO) for one in _patterns(server)),
         ]
         registrations.append(

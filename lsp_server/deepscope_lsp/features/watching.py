@@ -13,14 +13,14 @@ from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.records import Profile
+from deepscope.store.beside import join_files_beside
 from deepscope.store.loader import CancelledLoadError
-from deepscope.store.run_account import join_ended_run
 from deepscope.store.runs import Selection
 from deepscope_lsp.answers import State
 from deepscope_lsp.engine.discovery import lies_below
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.choosing import find_newest, find_previous, read_picked, read_previous, tell_error
-from deepscope_lsp.features.editor_requests import tell_status
+from deepscope_lsp.features.editor_requests import refresh, tell_status
 from deepscope_lsp.features.trace_search import UNFINISHED_SECONDS, TraceSearch, age, entries_of, is_perhaps_unfinished
 
 if TYPE_CHECKING:
@@ -115,8 +115,9 @@ class Watcher:
         if stamps == project.stamps:  # shown, or tried in vain
             if project.index is None and not stamps:
                 tell_status(self._server, project, "none", "no trace found")
-            elif project.index is not None and await _has_ended(project.index.profile, stamps):
+            elif project.index is not None and await _has_more(project.index.profile, stamps):
                 tell_status(self._server, project, "ready")
+                refresh(self._server)
             return self._pause(watched, project)
         if not settings.is_watching and project.index is not None:
             return None
@@ -211,10 +212,10 @@ class Watcher:
         tell_status(self._server, project, state, words or (project.error if state == "error" else ""))
 
 
-async def _has_ended(profile: Profile, stamps: tuple[TraceFile, ...]) -> bool:
-    """Whether the run that is shown has ended since the last look: then it has an account of its whole time."""
+async def _has_more(profile: Profile, stamps: tuple[TraceFile, ...]) -> bool:
+    """Whether something came beside the traces that are shown: the account of a run that has ended, what was tried."""
     shown = set(profile.trace.paths or [profile.trace.path])
     files = [stamp for stamp in stamps if stamp.path in shown]
     if len(files) < len(shown):
         return False
-    return await asyncio.get_running_loop().run_in_executor(None, join_ended_run, profile, files)
+    return await asyncio.get_running_loop().run_in_executor(None, join_files_beside, profile, files)

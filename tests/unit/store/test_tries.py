@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from built_profiles import training
+from deepscope.dashboard.pages.findings import shown_finding
 from deepscope.quantities import TIMES
 from deepscope.records.tries import Try
 from deepscope.report.findings import findings_entries
 from deepscope.store import load_profile
-from deepscope.store.tries import keep_tries, read_tries
-from deepscope.trace.format.tries import tries_path
+from deepscope.store.beside import join_files_beside, keep_tries, read_tries
+from deepscope.store.files import local_file
+from deepscope.trace.format.beside import tries_path
 from recorded_traces import own_paths
 
 FASTER = Try(
@@ -65,3 +67,17 @@ def test_the_finding_that_it_answers_shows_it(tmp_path):
     ]
     shown = [text for _, text in findings_entries(built) if text.startswith("tried")]
     assert shown == [f"tried: 1.25 {TIMES} ± 0.05 (a: b): faster, losses identical"]
+    assert shown_finding(built, built.findings[0]).tried == shown
+
+
+def test_what_comes_beside_a_trace_later_is_joined_and_told_once(tmp_path):
+    path = trace(tmp_path)
+    profile = load_profile(path)
+    file = local_file(str(path))
+    assert file is not None
+    files = [file]
+    assert not join_files_beside(profile, files)
+    keep_tries(path, [FASTER])
+    assert join_files_beside(profile, files)
+    assert profile.tries == [FASTER]
+    assert not join_files_beside(profile, files)

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from deepscope.capture import naming
 from deepscope.capture.other_processes import is_alive
+from deepscope.trace.format.beside import files_beside
 from deepscope.trace.format.header import Header, glance
-from deepscope.trace.format.run_account import account_path
-from deepscope.trace.format.tries import tries_path
 
 LARGE_BYTES = 5_000_000_000
 """If a folder has more in traces, one warning says so."""
@@ -72,8 +71,8 @@ def remove_oldest(folder: Path, *, keep_last: int | None, max_total_bytes: int |
             with suppress(OSError):
                 trace.path.unlink()
                 removed.append(trace.path)
-                account_path(trace.path).unlink(missing_ok=True)
-                tries_path(trace.path).unlink(missing_ok=True)
+                for beside in files_beside(trace.path):
+                    beside.unlink(missing_ok=True)
     return removed
 
 

@@ -13,7 +13,7 @@ from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Question
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.words import in_page_words, place_words, word
 from deepscope.records import Finding, Profile, Severity
-from deepscope.report.findings import evidence_figure, without_findings
+from deepscope.report.findings import evidence_figure, tried_words, without_findings
 
 _CODE = re.compile(r"DS\d{3}")
 _LONGEST = 2000
@@ -39,6 +39,8 @@ class ShownFinding(PageAnswer):
     saving_share: float
     """Of the wall time."""
     evidence: list[Figure]
+    tried: list[str]
+    """What each remedy that was tried has gained."""
 
 
 class Findings(PageAnswer):
@@ -109,6 +111,7 @@ def shown_finding(profile: Profile, one: Finding) -> ShownFinding:
         saving_ns=one.saving_ns,
         saving_share=one.saving_ns / wall if wall else 0.0,
         evidence=[*_figures(one)],
+        tried=[in_page_words(words)[:_LONGEST] for words in tried_words(profile.tries, one.code)],
     )
 
 

@@ -1,18 +1,13 @@
-"""The file beside a trace that accounts for its whole run, recorded or not: what is in it, and its name."""
+"""The file beside a trace that accounts for its whole run, recorded or not: what is in it."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
 
 RunPartName = Literal["steps", "data", "evaluation", "checkpoint", "logging", "recording", "start", "rest"]
 PARTS: tuple[RunPartName, ...] = get_args(RunPartName)
-
-ENDING = ".deepscope-run"
-_TRACE_ENDING = re.compile(r"(\.pt\.trace)?\.json(\.gz)?$")
 
 
 class PartAccount(msgspec.Struct, frozen=True):
@@ -46,16 +41,6 @@ class RunAccount(msgspec.Struct, frozen=True):
     """With its wait for data."""
     epochs: list[EpochAccount]
     format: int = 1
-
-
-def account_path(trace: Path) -> Path:
-    """The file beside a trace; it ends in another way, so that nothing takes it for one."""
-    return beside(trace, ENDING)
-
-
-def beside(trace: Path, ending: str) -> Path:
-    """The file of the trace's name with another ending."""
-    return trace.with_name(f"{_TRACE_ENDING.sub('', trace.name)}{ending}")
 
 
 def encoded_account(account: RunAccount) -> bytes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from deepscope.quantities import spaced
 from deepscope.records import Finding
-from deepscope.report.findings import evidence_figure
+from deepscope.records.tries import Try
+from deepscope.report.findings import evidence_figure, tried_words
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 
@@ -14,13 +15,18 @@ _LATE_RANKS = frozenset({"straggling_rank", "straggling_ranks"})
 """Where one is told, times are of one rank or of the whole run: sums over the steps, not over the ranks."""
 
 
-def finding_words(finding: Finding, scales: Scales) -> str:
-    """Title, message, what it could save, and the figures that say so."""
+def finding_words(finding: Finding, scales: Scales, tries: Sequence[Try] = ()) -> str:
+    """Title, message, what it could save, the figures that say so, and what `tries` of its remedies have gained."""
     words = f"{finding.title}: {spaced(finding.message)}."
     if finding.saving_ns:
         words += f" Could save up to {quantities.duration(scales.per_step(finding.saving_ns))} {scales.step_words}."
     evidence = evidence_words(finding.evidence, scales)
-    return f"{words} ({evidence})" if evidence else words
+    return (f"{words} ({evidence})" if evidence else words) + tried_sentences(finding, tries)
+
+
+def tried_sentences(finding: Finding, tries: Sequence[Try]) -> str:
+    """What each remedy that was tried has gained, behind other sentences; "" where none was."""
+    return "".join(f" {words[0].upper()}{words[1:]}." for words in tried_words(tries, finding.code))
 
 
 def evidence_words(evidence: Mapping[str, int | float | str], scales: Scales) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from deepscope.analysis.verdict import Reason
@@ -23,7 +23,7 @@ from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import fused_words
-from deepscope_lsp.engine.wording.findings import evidence_words
+from deepscope_lsp.engine.wording.findings import evidence_words, tried_sentences
 from deepscope_lsp.engine.wording.hover_table import Before, numbers_table
 
 TOP_COUNT = 5
@@ -79,7 +79,7 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
         _tops("Kernels", line.top_kernels, context.scales),
         _tops("Operators", line.top_operators, context.scales),
         _libraries(line, context.scales),
-        _findings(context.findings, context.scales),
+        _findings(context),
         _calls("Called from", context.index.callers(line.file, line.line), context),
         _calls("Calls", context.index.callees(line.file, line.line), context),
         _remarks(line, context),
@@ -269,11 +269,14 @@ def _libraries(line: Line, scales: Scales) -> str:
     return _list("Spent in libraries", rows)
 
 
-def _findings(findings: Iterable[Finding], scales: Scales) -> str:
+def _findings(context: HoverContext) -> str:
     rows = []
-    for finding in findings:
-        words = f"{spaced(finding.message)}. {spaced(finding.remedy.text)} ({evidence_words(finding.evidence, scales)})"
-        rows.append(f"- **{markdown.plain(finding.title)}**: {markdown.plain(words, SENTENCE_LENGTH)}")
+    for finding in context.findings:
+        evidence = evidence_words(finding.evidence, context.scales)
+        words = f"{spaced(finding.message)}. {spaced(finding.remedy.text)} ({evidence})"
+        tried = tried_sentences(finding, context.index.profile.tries)
+        told = markdown.plain(words, SENTENCE_LENGTH) + markdown.plain(tried, SENTENCE_LENGTH)
+        rows.append(f"- **{markdown.plain(finding.title)}**: {told}")
     return _list("Findings", rows)
 
 

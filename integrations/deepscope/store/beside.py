@@ -1,0 +1,107 @@
+"""What lies beside traces, read each time that a profile is loaded: it comes after it.
+
+The account of the whole run, and what was tried on its program. Remote stores are not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import asdict
+
+from deepscope.records import Profile, RunEpoch, RunPart, WholeRun
+from deepscope.records.merging import RankRecords, merge
+from deepscope.records.tries import Try
+from deepscope.store.files import TraceFile
+from deepscope.trace.format.beside import account_path, tries_path
+from deepscope.trace.format.run_account import decoded_account
+from deepscope.trace.kineto.remote import is_url
+
+_TRIES_FORMAT = 1
+_MOST_BYTES = 1 << 20
+"""A longer file is none of ours."""
+
+
+class TriesFile(msgspec.Struct, frozen=True):
+    """The content of the file that keeps what was tried."""
+
+    tries: list[Try]
+    format: int = _TRIES_FORMAT
+
+
+def join_files_beside(profile: Profile, files: Sequence[TraceFile]) -> bool:
+    """Join what lies beside a profile's traces by now; whether that is more, or something else, than before."""
+    before = profile.whole_run, profile.tries
+    profile.whole_run = _whole_run(files)
+    profile.tries = _tries(files)
+    return (profile.whole_run, profile.tries) != before
+
+
+def _whole_run(files: Sequence[TraceFile]) -> WholeRun | None:
+    """What the time of the traces' run went to, summed over the ranks; None where a rank has no sound account."""
+    found = []
+    for file in files:
+        one = None if is_url(file.path) else _read_account(Path(file.path))
+        if one is None:
+            return None
+        found.append(one)
+    ranks = range(len(found))
+    return merge(RankRecords(found, ranks, {rank: rank for rank in ranks})) if found else None
+
+
+def _read_account(trace: Path) -> WholeRun | None:
+    account = decoded_account(_content(account_path(trace)))
+    if account is None:
+        return None
+    return WholeRun(
+        duration_ns=account.duration_ns,
+        parts=[RunPart(**asdict(part)) for part in account.parts],
+        epochs=[RunEpoch(**asdict(epoch)) for epoch in account.epochs],
+        first_step_ns=account.first_step_ns,
+    )
+
+
+def _tries(files: Sequence[TraceFile]) -> list[Try]:
+    found: dict[str, Try] = {}
+    for file in files:
+        if not is_url(file.path):
+            found.update((one.remedy, one) for one in read_tries(Path(file.path)))
+    return list(found.values())
+
+
+def read_tries(trace: Path) -> list[Try]:
+    """What the file beside a trace tells; nothing where there is none, or none of ours."""
+    try:
+        kept = msgspec.json.decode(_content(tries_path(trace)), type=TriesFile)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return []
+    return kept.tries if kept.format == _TRIES_FORMAT else []
+
+
+def keep_tries(trace: Path, tries: Sequence[Try]) -> None:
+    """Write them beside a trace, those that are there already among them; a remedy that was tried again is replaced.
+
+    Raises `OSError` where the folder cannot be written.
+    """
+    by_remedy = {one.remedy: one for one in [*read_tries(trace), *tries]}
+    path = tries_path(trace)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(msgspec.json.encode(TriesFile(list(by_remedy.values()))) + b"\n")
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _content(path: Path) -> bytes:
+    """Of a file of ours; nothing where there is none."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_MOST_BYTES)
+    except (OSError, ValueError):  # ValueError: a NUL in the path
+        return b""
