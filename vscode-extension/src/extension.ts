@@ -12,8 +12,8 @@ import { Attacher } from "./run/attacher";
 import { Notices } from "./run/notices";
 import { RecordedTexts } from "./recordedTexts";
 import { Runner } from "./run/runner";
-import { callersMiddleware } from "./server/callers";
 import { LanguageServer } from "./server/languageServer";
+import { commandsMiddleware } from "./server/middleware";
 import { Session } from "./session";
 import { StatusItem } from "./status/statusItem";
 import { TensorBoardPanel } from "./tensorboard/panel";
@@ -26,7 +26,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("DeepScope", { log: true });
   const interpreters = new Interpreters(context, log);
   const server: LanguageServer = new LanguageServer(log, {
-    ...callersMiddleware(() => server.requests, () => jumps),
+    ...commandsMiddleware(() => server.requests, () => jumps, () => runner),
     ...dashboardMiddleware,
   });
   const { requests } = server;
@@ -42,7 +42,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const runs = new RunsView(session, requests, log);
   const dashboard = new DashboardPanel(context, session, requests, jumps, log);
   const tensorboard = new TensorBoardPanel(context, session, requests, log);
-  const runner = new Runner(session);
+  const runner: Runner = new Runner(session);
   const attacher = new Attacher(context.workspaceState, session, interpreters);
   const notices = new Notices(requests, jumps, log);
 

@@ -40,7 +40,7 @@ describe("jobs that wait", () => {
   });
 
   it("are recorded by the number of their first process", () => {
-    expect(attaching(JOB, 3)).toEqual(["-m", "deepscope", "attach", "4711", "--steps", "3"]);
+    expect(attaching(JOB, 3)).toEqual(["attach", "4711", "--steps", "3"]);
   });
 });
 

@@ -7,6 +7,7 @@ import { notify } from "../notify";
 import type { Session } from "../session";
 import { plain } from "../status/words";
 import { attaching, endWords, failureIn, jobRow, jobsIn, LISTING, nameOf, problemsIn, problemWords, stepsProblem, USUAL_STEPS, type Job } from "./jobs";
+import { inTerminal } from "./runner";
 
 const TYPE = "deepscope.attach";
 const STEPS = "deepscope.attach.steps";
@@ -93,15 +94,7 @@ export class Attacher {
 
 /** Runs `deepscope attach` where the user sees it; what it cannot do it says there. */
 async function record(job: Job, python: string, args: string[], cwd: string): Promise<void> {
-  const task = new vscode.Task(
-    { type: TYPE, pid: job.pids[0] },
-    vscode.TaskScope.Workspace,
-    `Record ${nameOf(job)}`,
-    "DeepScope",
-    new vscode.ProcessExecution(python, args, { cwd }),
-  );
-  task.problemMatchers = [];
-  task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
+  const task = inTerminal({ type: TYPE, pid: job.pids[0] }, vscode.TaskScope.Workspace, `Record ${nameOf(job)}`, python, args, cwd);
   const ended = vscode.tasks.onDidEndTaskProcess(({ execution, exitCode }) => {
     const { definition } = execution.task;
     if (definition.type === TYPE && definition["pid"] === job.pids[0]) {

@@ -92,5 +92,5 @@ export function stepsProblem(typed: string): string | undefined {
 
 /** The arguments that record so many steps of a job. */
 export function attaching({ pids }: Pick<Job, "pids">, steps: number): string[] {
-  return ["-m", "deepscope", "attach", String(pids[0] ?? ""), "--steps", String(steps)];
+  return ["attach", String(pids[0] ?? ""), "--steps", String(steps)];
 }

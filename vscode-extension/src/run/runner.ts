@@ -3,6 +3,7 @@
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { notify } from "../notify";
+import type { TryCommand } from "../server/contract";
 import { list, object, readOr, text, withDefault } from "../shape";
 import type { Session } from "../session";
 
@@ -53,6 +54,20 @@ export class Runner implements vscode.Disposable {
     await vscode.tasks.executeTask(task);
   }
 
+  /** Runs `deepscope try` for a finding, where the user sees it, agrees and reads the answer; it then stands at the finding, too. */
+  async tryFinding({ arguments: words, folder, program }: TryCommand): Promise<void> {
+    const { interpreter } = this.session;
+    if (!vscode.workspace.isTrusted || interpreter === undefined) {
+      void notify("info", "DeepScope: trying a remedy runs the program: that takes a trusted workspace and a Python with DeepScope.");
+      return;
+    }
+    const scope = scopeOf(vscode.Uri.file(folder || program));
+    const args = vscode.workspace.getConfiguration("deepscope", typeof scope === "object" ? scope : null).get<string[]>("run.arguments", []);
+    const cwd = folder === "" ? path.dirname(program) : folder;
+    const name = `Try ${words[1] ?? ""} on ${path.basename(program)}`;
+    await vscode.tasks.executeTask(inTerminal({ type: TYPE, try: words[1] }, scope, name, interpreter.python, [...words, ...args], cwd));
+  }
+
   dispose(): void {
     this.provider.dispose();
   }
@@ -74,12 +89,25 @@ export class Runner implements vscode.Disposable {
     }
     const folder = typeof scope === "object" ? scope : vscode.workspace.workspaceFolders?.[0];
     const cwd = folder?.uri.fsPath ?? path.dirname(program);
-    const execution = new vscode.ProcessExecution(interpreter.python, ["-m", "deepscope", "run", program, ...args], { cwd });
-    const task = new vscode.Task(wanted, scope ?? vscode.TaskScope.Workspace, `Record ${path.basename(program)}`, "DeepScope", execution);
-    task.problemMatchers = []; // set, so that VS Code does not ask for one
-    task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
-    return task;
+    const name = `Record ${path.basename(program)}`;
+    return inTerminal(wanted, scope ?? vscode.TaskScope.Workspace, name, interpreter.python, ["run", program, ...args], cwd);
   }
+}
+
+/** `deepscope` with these words, as a task in a terminal of its own. */
+export function inTerminal(
+  wanted: vscode.TaskDefinition,
+  scope: vscode.WorkspaceFolder | vscode.TaskScope,
+  name: string,
+  python: string,
+  words: readonly string[],
+  cwd: string,
+): vscode.Task {
+  const execution = new vscode.ProcessExecution(python, ["-m", "deepscope", ...words], { cwd });
+  const task = new vscode.Task(wanted, scope, name, "DeepScope", execution);
+  task.problemMatchers = []; // set, so that VS Code does not ask for one
+  task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };
+  return task;
 }
 
 function scopeOf(uri: vscode.Uri): vscode.WorkspaceFolder | vscode.TaskScope {

@@ -1,24 +1,12 @@
-/** Callers of a line as a choice; the server's own question is answered with VS Code's picker. */
+/** Callers of a line as a choice in VS Code's picker. */
 
 import * as vscode from "vscode";
-import type { Middleware } from "vscode-languageclient/node";
 import { notify } from "../notify";
 import type { Jumps } from "../jumps";
-import { readOr } from "../shape";
 import { plain } from "../status/words";
-import { commands, recordedLine, type Caller } from "./contract";
-import type { Requests } from "./requests";
+import type { Caller } from "./contract";
 
-/** Code actions and lenses of the server show callers by a command; here it opens the picker. */
-export function callersMiddleware(requests: () => Requests, jumps: () => Jumps): Middleware {
-  return {
-    executeCommand: async (command, args: unknown[], next): Promise<unknown> => {
-      const wanted = command === commands.showCallers.name ? readOr(recordedLine, args[0]) : undefined;
-      return wanted === undefined ? next(command, args) : pickCaller(await requests().callers(wanted), jumps());
-    },
-  };
-}
-
+/** A choice among the callers of a line, and the way to the one that is chosen. */
 export async function pickCaller(callers: readonly Caller[], jumps: Jumps): Promise<void> {
   if (callers.length === 0) {
     void notify("info", "DeepScope: no caller of this line was recorded.");

@@ -61,6 +61,10 @@ export class Requests {
     await this.askHere(commands.clearBaseline, {});
   }
 
+  tryCommand(argument: contract.TryArgument): Promise<contract.TryCommand> {
+    return this.ask(commands.tryCommand, argument);
+  }
+
   async unhideFindings(): Promise<void> {
     await this.askHere(commands.unhideFindings, {});
   }

@@ -14,8 +14,8 @@ const BASELINE = " · baseline";
 const WARNING = new vscode.ThemeIcon("warning", new vscode.ThemeColor("list.warningForeground"));
 const AGE_REFRESH_MS = 60_000;
 const TRACE_NAME = /\.pt\.trace\.json(\.gz)?$/;
-/** Of the file that accounts for the whole run, in place of its trace's. */
-const ACCOUNT_ENDING = ".deepscope-run";
+/** Of the files beside a trace, in place of its own: the account of the whole run, what was tried. */
+const ENDINGS_BESIDE = [".deepscope-run", ".deepscope-tries"];
 
 export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<undefined>();
@@ -106,7 +106,9 @@ export class RunsView implements vscode.TreeDataProvider<Node>, vscode.Disposabl
       return;
     }
     await discard(path);
-    await discard(path.replace(TRACE_NAME, ACCOUNT_ENDING)).catch(() => undefined); // few traces have one
+    for (const ending of ENDINGS_BESIDE) {
+      await discard(path.replace(TRACE_NAME, ending)).catch(() => undefined); // few traces have one
+    }
     await this.refresh();
   }
 

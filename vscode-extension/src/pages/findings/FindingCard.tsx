@@ -43,6 +43,11 @@ export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding
       <p class="remedy">
         <Prose text={of.remedy} />
       </p>
+      {of.tried.map((words) => (
+        <p key={words} class="tried">
+          {words}
+        </p>
+      ))}
       {!isShort && of.evidence.length > 0 && (
         <dl class="evidence">
           {of.savingNs > 0 && (
