@@ -65,7 +65,9 @@ export class Runner implements vscode.Disposable {
     const args = vscode.workspace.getConfiguration("deepscope", typeof scope === "object" ? scope : null).get<string[]>("run.arguments", []);
     const cwd = folder === "" ? path.dirname(program) : folder;
     const name = `Try ${words[1] ?? ""} on ${path.basename(program)}`;
-    await vscode.tasks.executeTask(inTerminal({ type: TYPE, try: words[1] }, scope, name, interpreter.python, [...words, ...args], cwd));
+    const task = inTerminal({ type: TYPE, try: words[1] }, scope, name, interpreter.python, [...words, ...args], cwd);
+    task.presentationOptions = { ...task.presentationOptions, focus: true }; // it asks
+    await vscode.tasks.executeTask(task);
   }
 
   dispose(): void {
