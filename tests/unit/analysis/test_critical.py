@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from critical_truth import Truth, run_program
+from deepscope.analysis.analysis import analyse
 from deepscope.analysis.critical.lines import KINDS, Parts
+from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables import critical
-from deepscope.records import CriticalLine, CriticalTimes, Profile
+from deepscope.records import CriticalLine, CriticalPath, CriticalTimes, Profile
 from deepscope.records.ranks import merge_profiles
 from trace_builder import TraceBuilder
 
@@ -24,12 +28,23 @@ def times(row: CriticalTimes) -> dict[str, int]:
     return {kind: getattr(row, kind) for kind in KINDS if getattr(row, kind)}
 
 
+@pytest.fixture
+def path_of(read) -> Callable[[TraceBuilder], CriticalPath]:
+    """The path of a builder's trace without the rest of its profile."""
+
+    def find(builder: TraceBuilder) -> CriticalPath:
+        paths = critical.step_paths(analyse(attribute(read(builder))))
+        return critical.critical_path_table(paths, paths.columns(np.arange(len(paths.steps))))
+
+    return find
+
+
 @many
 @given(st.integers(0, 10**6))
-def test_the_path_and_what_each_line_would_save_are_those_of_plain_python(profile_of, seed):
+def test_the_path_and_what_each_line_would_save_are_those_of_plain_python(path_of, seed):
     machine = run_program(seed)
     truth = Truth(machine)
-    path = profile_of(machine.builder).critical
+    path = path_of(machine.builder)
     found = {row.line: times(row) for row in path.lines}
     assert found | {None: times(path.no_line)} == {None: {}} | {k: dict(v) for k, v in truth.by_line().items()}
     assert path.steps == len(machine.steps)
@@ -41,9 +56,9 @@ def test_the_path_and_what_each_line_would_save_are_those_of_plain_python(profil
 
 @many
 @given(st.integers(0, 10**6))
-def test_a_line_saves_what_the_program_is_faster_without_it(profile_of, seed):
+def test_a_line_saves_what_the_program_is_faster_without_it(path_of, seed):
     machine = run_program(seed, synchronised=True)
-    path = profile_of(machine.builder).critical
+    path = path_of(machine.builder)
     assert path.critical_ns == machine.steps[-1][1]
     for row in path.lines:
         faster = run_program(seed, synchronised=True, without=row.line)
