@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
@@ -14,11 +15,15 @@ from typing import Any
 
 import pytest
 from lsprotocol import types
+from pygls.io_ import run_async
 from pygls.lsp.client import LanguageClient
+
+from warm_python import SERVING, WarmProcess
 
 __all__ = ["SERVER", "Editor", "editing", "run"]
 
 SERVER = (sys.executable, "-m", "deepscope_lsp")
+"""As editors start it."""
 PATIENCE = 60.0
 """Seconds after which a wait fails; nothing waits as long as this when all is well."""
 
@@ -71,6 +76,22 @@ class Editor(LanguageClient):
         self._changed = asyncio.Condition()
         self._versions: dict[str, int] = {}
         self._register()
+
+    async def start_warm(self, environment: dict[str, str]) -> WarmProcess:
+        """Starts a server whose standard input and output are two ends of one socket."""
+        ours, theirs = socket.socketpair()
+        with theirs, open(os.devnull, "wb") as nothing:
+            process = WarmProcess(
+                module="deepscope_lsp",
+                imported=SERVING,
+                environment=environment,
+                streams=(theirs.fileno(), theirs.fileno(), nothing.fileno()),
+            )
+        reader, writer = await asyncio.open_connection(sock=ours)
+        self.protocol.set_writer(writer)
+        answering = run_async(self._stop_event, reader, self.protocol, error_handler=self.report_server_error)
+        self._async_tasks.append(asyncio.create_task(answering))
+        return process
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Waits until something that the server tells makes a condition true."""
@@ -236,14 +257,21 @@ async def editing(
     settings: Any = None,
     options: Any = None,
     client: types.ClientCapabilities | None = None,
-    command: tuple[str, ...] = SERVER,
+    command: tuple[str, ...] = (),
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Editor]:
-    """An editor with workspace folders, connected to a server of its own; the server must end by itself."""
+    """An editor with workspace folders, connected to a server of its own; the server must end by itself.
+
+    Without a command the server's process begins with all imported.
+    """
     editor = Editor()
     editor.settings = settings
     env = {**os.environ, "DEEPSCOPE_CACHE_DIR": str(cache), **environment}
-    await editor.start_io(*command, env=env)
+    process = None
+    if command:
+        await editor.start_io(*command, env=env)
+    else:
+        process = await editor.start_warm(env)
     await begin(editor, *roots, options=options, client=client)
     try:
         yield editor
@@ -251,6 +279,8 @@ async def editing(
         await editor.shutdown_async(None)
         editor.exit(None)
         await asyncio.wait_for(editor.stop(), PATIENCE)
+        if process is not None:
+            process.wait(PATIENCE)
 
 
 async def begin(
