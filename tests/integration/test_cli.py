@@ -28,19 +28,21 @@ from recorded_traces import (
     profile_of,
     trace_name,
 )
+from warm_python import run_command as run
 
 COMMAND = [sys.executable, "-m", "deepscope"]
 
 
-def run(*arguments: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_cold(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """In a Python that starts."""
     return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, cwd=cwd, env={**os.environ, **environment}, check=False
+        [*COMMAND, *arguments], capture_output=True, text=True, env={**os.environ, **environment}, check=False
     )
 
 
-def fails(*arguments: str, cwd: Path | None = None) -> str:
+def fails(*arguments: str, folder: Path | None = None) -> str:
     """Runs what must fail: one line on standard error, nothing on standard output, exit code 1, or 2 for an option."""
-    done = run(*arguments, cwd=cwd)
+    done = run(*arguments, folder=folder)
     assert done.returncode == (2 if done.stderr.startswith("deepscope: --") else 1), done.stderr
     assert done.stdout == ""
     (message,) = done.stderr.splitlines()
@@ -73,7 +75,7 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_a_trace_is_reported_as_text_json_and_csv(written: Path) -> None:
-    text = run("report", str(written)).stdout
+    text = run_cold("report", str(written)).stdout
     assert "CPU only" in text
     assert "train.py:3" in text
     report = json.loads(run("report", str(written), "--format", "json").stdout)
@@ -105,11 +107,11 @@ def test_the_report_goes_to_a_file_when_asked(written: Path, tmp_path: Path) -> 
 
 
 def test_without_a_path_the_newest_run_nearby_is_shown(tmp_path: Path) -> None:
-    assert "no trace in ./deepscope_logs" in fails("report", cwd=tmp_path)
+    assert "no trace in ./deepscope_logs" in fails("report", folder=tmp_path)
     folder = tmp_path / "lightning_logs" / "version_0"
     folder.mkdir(parents=True)
     (folder / "ada_1.fit.rank0.1712195495519689047.pt.trace.json").write_text(json.dumps(trace()))
-    assert "lightning_logs/version_0/ada_1.fit" in run("report", cwd=tmp_path).stdout
+    assert "lightning_logs/version_0/ada_1.fit" in run("report", folder=tmp_path).stdout
 
 
 def test_bad_input_is_told_in_one_line(tmp_path: Path) -> None:
@@ -299,7 +301,7 @@ def test_colours_are_for_terminals_that_want_them(written: Path) -> None:
 
 
 def test_a_terminal_without_unicode_gets_the_report_too(written: Path) -> None:
-    done = run("report", str(written), PYTHONIOENCODING="ascii", COLUMNS="60")
+    done = run_cold("report", str(written), PYTHONIOENCODING="ascii", COLUMNS="60")
     assert done.returncode == 0, done.stderr
     assert "train.py:3" in done.stdout
 
@@ -323,8 +325,8 @@ def test_help_and_version_import_neither_arrays_nor_tables() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1] == "[] 0"
-    assert run("--version").stdout.startswith("deepscope ")
-    for name in ("report", "export", "compare", "demo"):
+    assert run_cold("--version").stdout.startswith("deepscope ")
+    for name in ("report", "export", "compare", "ranks", "demo"):
         assert f"  {name}" in done.stdout
 
 
@@ -406,7 +408,7 @@ def test_the_repositorys_traces_read_as_their_snapshots(name: str, width: int) -
 
 
 def reads_as_its_snapshot(folder: Path, name: str, width: int) -> None:
-    done = run("report", f"{name}.json.gz", "-n", "8", cwd=folder, COLUMNS=str(width))
+    done = run("report", f"{name}.json.gz", "-n", "8", folder=folder, COLUMNS=str(width))
     assert done.stderr == ""
     matches_golden(done.stdout, f"traces/{name}-{width}.txt")
 
@@ -428,5 +430,5 @@ def test_a_wrong_use_exits_with_2_and_a_wrong_file_with_1(tmp_path: Path, argume
     whole, broken = tmp_path / "a.json", tmp_path / "b.json"
     whole.write_text(json.dumps(trace()), encoding="utf-8")
     broken.write_text("no trace", encoding="utf-8")
-    done = run(*(word.format(trace=whole, broken=broken) for word in arguments), cwd=tmp_path)
+    done = run(*(word.format(trace=whole, broken=broken) for word in arguments), folder=tmp_path)
     assert (done.returncode, done.stdout) == (code, ""), done.stderr

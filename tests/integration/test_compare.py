@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from warm_python import run_command, run_warm
 
 PROGRAM = """\
 import sys
@@ -80,16 +81,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder, program in (("base", PROGRAM), ("base", PROGRAM), ("again", PROGRAM), ("slower", SLOWER)):
         path = root / "train.py"
         path.write_text(program)
-        done = subprocess.run(
-            [sys.executable, str(path), str(root / folder)], cwd=root, capture_output=True, text=True, check=False
-        )
+        done = run_warm(script=path, arguments=(str(root / folder),), folder=root)
         assert done.returncode == 0, done.stderr
     return root
 
 
 def compare(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "deepscope", "compare", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    return run_command("compare", *map(str, arguments), folder=cwd)
 
 
 def rows_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:

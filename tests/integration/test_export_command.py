@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,14 +15,20 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from deepscope.store import load_profile
 from recorded_traces import OWN_TRACES
 from trace_builder import TraceBuilder
+from warm_python import run_command
 
 DEVICE = OWN_TRACES / "grafted-device.json.gz"
 CPU = OWN_TRACES / "torch-with-stack.json.gz"
 
 
-def run(*words: str) -> subprocess.CompletedProcess[bytes]:
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return run_command("export", *words, COLUMNS="80")
+
+
+def standard_output(*words: str) -> bytes:
+    """Of a Python that starts."""
     command = [sys.executable, "-m", "deepscope", "export", *words]
-    return subprocess.run(command, capture_output=True, check=False, env={**os.environ, "COLUMNS": "80"}, timeout=300)
+    return subprocess.run(command, capture_output=True, check=True, timeout=300).stdout
 
 
 def test_csv_and_parquet_are_the_same_tables(tmp_path: Path) -> None:
@@ -52,7 +57,7 @@ def test_folded_and_speedscope_hold_the_metrics_time(trace: Path, metric: str, d
     profile = load_profile(trace)
     rows = [*profile.lines, profile.no_line]
     expected = sum(row.self_device_ns if metric == "device" else row.self_cpu_ns for row in rows)
-    folded = run("--format", "folded", "--metric", metric, "--depth", depth, str(trace)).stdout.decode()
+    folded = run("--format", "folded", "--metric", metric, "--depth", depth, str(trace)).stdout
     assert sum(int(line.rsplit(" ", 1)[1]) for line in folded.splitlines()) == expected
     assert (";aten::" in folded) is (metric == "device" and depth == "kernel")
     shown = json.loads(run("--format", "speedscope", "--metric", metric, "--depth", depth, str(trace)).stdout)
@@ -95,7 +100,7 @@ def test_what_is_one_file_goes_to_standard_output_or_to_the_file(tmp_path: Path)
     for form in ("json", "pprof", "perfetto", "html"):
         written = tmp_path / form
         assert run("--format", form, str(DEVICE), "-o", str(written)).returncode == 0
-        assert run("--format", form, str(DEVICE)).stdout == written.read_bytes()
+        assert standard_output("--format", form, str(DEVICE)) == written.read_bytes()
     assert json.loads((tmp_path / "json").read_text())["totals"]["device_ns"] == load_profile(DEVICE).totals.device_ns
     assert gzip.decompress((tmp_path / "pprof").read_bytes())
     assert json.loads((tmp_path / "perfetto").read_text())["traceEvents"]
@@ -106,11 +111,11 @@ def test_what_is_one_file_goes_to_standard_output_or_to_the_file(tmp_path: Path)
 def test_a_form_of_many_files_wants_a_folder(form: str, tmp_path: Path) -> None:
     done = run("--format", form, str(DEVICE))
     assert done.returncode == 2
-    assert done.stderr.decode() == f"deepscope: --format {form}: a folder of files; name it with -o FOLDER\n"
+    assert done.stderr == f"deepscope: --format {form}: a folder of files; name it with -o FOLDER\n"
     (tmp_path / "taken").write_text("")
     done = run("--format", form, str(DEVICE), "-o", str(tmp_path / "taken"))
     assert done.returncode == 2
-    assert done.stderr.decode().count("\n") == 1
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_step_is_exported_alone(tmp_path: Path) -> None:
@@ -120,7 +125,7 @@ def test_a_step_is_exported_alone(tmp_path: Path) -> None:
     with (tmp_path / "kernel_details.csv").open(newline="") as stream:
         assert sum(int(row["duration_ns"]) for row in csv.DictReader(stream)) == expected
     done = run("--format", "perfetto", str(DEVICE), "--step", "77")
-    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
 def test_several_ranks_stand_below_each_other(tmp_path: Path) -> None:

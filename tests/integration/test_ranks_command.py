@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,16 +16,13 @@ from deepscope.report.ranks import BY
 from deepscope.store.load import load_profile
 from recorded_traces import each_trace
 from trace_builder import TraceBuilder
+from warm_python import run_command
 
-COMMAND = [sys.executable, "-m", "deepscope", "ranks"]
 US = 1000
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, env={**os.environ, "COLUMNS": "80", **environment},
-        check=False,
-    )  # fmt: skip
+    return run_command("ranks", *arguments, **{"COLUMNS": "80", **environment})
 
 
 def fails(*arguments: str) -> str:
@@ -137,11 +132,6 @@ def test_a_rank_that_cannot_be_read_is_told_and_the_others_are_shown(folder: Pat
     assert "rank2.json" in done.stdout.partition("Left out")[2]
     assert "2 of 4 (0-1)" in done.stdout
     assert "3 of 4 (0-2)" in run(str(tmp_path), "--partial").stdout
-
-
-def test_help_names_it() -> None:
-    done = subprocess.run([sys.executable, "-m", "deepscope", "--help"], capture_output=True, text=True, check=False)
-    assert "  ranks" in done.stdout
 
 
 @pytest.mark.parametrize("path", each_trace())

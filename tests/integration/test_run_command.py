@@ -11,6 +11,7 @@ import torch
 from deepscope import load_profile
 from deepscope.capture import torch_compat
 from deepscope.trace.read import read_trace
+from warm_python import RECORDING, run_warm
 
 PROGRAM = """\
 import pickle, sys
@@ -56,8 +57,8 @@ def settings(folder: Path, *lines: str) -> None:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "deepscope", "run", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    """In a process that begins with torch imported."""
+    return run_warm(module="deepscope", imported=RECORDING, arguments=("run", *arguments), folder=folder, timeout_s=300)
 
 
 def traces(folder: Path) -> list[Path]:

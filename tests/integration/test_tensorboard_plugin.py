@@ -21,6 +21,7 @@ import pytest
 
 from local_store import local_store
 from recorded_traces import OWN_TRACES
+from warm_python import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "data/plugin/deepscope/"
@@ -116,8 +117,7 @@ def test_tensorboard_has_the_tab_for_traces_anywhere_below_its_log_directory(boa
 
 
 def test_its_numbers_are_the_reports(board: str, runs: Path) -> None:
-    command = [sys.executable, "-m", "deepscope", "report", str(runs), "--format", "json"]
-    report = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    report = json.loads(run_command("report", str(runs), "--format", "json").stdout)
     overview = answer(f"{board}{PLUGIN}api/overview")
     assert len(overview["steps"]) == report["totals"]["steps"]
     assert sum(step["durationNs"] for step in overview["steps"]) > 0

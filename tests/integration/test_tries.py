@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +16,7 @@ from deepscope.trials.judgement import FLOAT32_ROUNDING, compared_losses, step_n
 from deepscope.trials.messages import Answer
 from deepscope.trials.remedies import REMEDIES
 from deepscope.trials.runs import Command, RunFailedError, Runs
+from warm_python import run_command
 
 WARMUP, STEPS = 2, 3
 
@@ -107,11 +107,6 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         return code or 0, capsys.readouterr().out
 
     return one
-
-
-def deepscope(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "deepscope", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
 
 
 def test_a_run_ends_behind_its_last_timed_step_and_tells_what_it_saw(plain):
@@ -340,6 +335,6 @@ def test_verify_runs_revisions_and_leaves_the_repository_as_it_was(tmp_path, com
 )
 def test_a_wrong_use_exits_with_2(tmp_path, words, said):
     write(tmp_path)
-    done = deepscope(tmp_path, *words)
+    done = run_command(*words, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr

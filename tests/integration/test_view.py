@@ -21,6 +21,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 import pytest
 
 from recorded_traces import OWN_TRACES
+from warm_python import run_command
 
 TRACE = OWN_TRACES / "grafted-device.json.gz"
 _OPEN = build_opener(ProxyHandler({})).open
@@ -73,8 +74,7 @@ def viewing(*arguments: str | Path, **environment: str) -> Iterator[View]:
 
 
 def failing(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "deepscope", "view", "--no-browser", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return run_command("view", "--no-browser", *map(str, arguments))
 
 
 def test_the_address_stands_alone_on_a_line_and_answers() -> None:

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from deepscope.cli.entry import COMMANDS, deepscope
 from deepscope.cli.output import Bar
 from deepscope.cli.param_types import Duration
+from warm_python import run_command
 
 OPTIONS = 110
 """At most so many options of all commands."""
@@ -112,7 +113,7 @@ def test_a_word_that_is_near_to_none_is_answered_with_all() -> None:
 
 @pytest.mark.parametrize("command", sorted(COMMANDS.keys()))
 def test_wrong_usage_exits_with_2(tmp_path: Path, command: str) -> None:
-    done = deepscope_of(tmp_path, command, "--no-such-option")
+    done = run_command(command, "--no-such-option", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
 
