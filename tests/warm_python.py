@@ -37,10 +37,12 @@ _COMMANDS = (
 )
 
 _SERVER = """
-import importlib, json, os, runpy, socket, sys, types, warnings
+import gc, importlib, json, os, runpy, socket, sys, types, warnings
 
 for name in sys.argv[2:]:
     importlib.import_module(name)
+gc.freeze()  # a collection would write to each page of what is imported, and so copy it
+
 
 
 def fork():
