@@ -4,6 +4,7 @@ import signal
 import stat
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import fsspec
 import msgspec
@@ -82,16 +83,38 @@ def break_rank(folder: Path, rank: int, how: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("how", ["truncated", "corrupt", "empty", "no gzip", "no trace"])
-def test_a_rank_that_cannot_be_read_is_named_and_the_rest_goes_on(folder: Path, place: str, how: str) -> None:
-    whole = load_profile(folder, cache=False)
+class Whole(NamedTuple):
+    """What `folder` says where nothing is broken."""
+
+    warnings: list[str]
+    device_ns: list[int]
+    """Of each rank."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = write_ranks(tmp_path_factory.mktemp("whole") / "run", RANKS)
+    alone = [load_profile(folder, rank=rank, cache=False) for rank in range(RANKS)]
+    return Whole(load_profile(folder, cache=False).trace.warnings, [one.totals.device_ns for one in alone])
+
+
+@pytest.mark.parametrize(
+    ("place", "how"),
+    [
+        *(("here", how) for how in ("truncated", "corrupt", "empty", "no gzip", "no trace")),
+        *(("in processes", how) for how in ("truncated", "no trace")),  # an error of each class comes from there
+    ],
+    indirect=["place"],
+)
+def test_a_rank_that_cannot_be_read_is_named_and_the_rest_goes_on(
+    whole: Whole, folder: Path, place: str, how: str
+) -> None:
     path = break_rank(folder, 2, how)
     profile = load_profile(folder, cache=False)
     assert profile.trace.ranks == [0, 1, 3]
-    (warning,) = [one for one in profile.trace.warnings if one not in whole.trace.warnings]
+    (warning,) = [one for one in profile.trace.warnings if one not in whole.warnings]
     assert warning.startswith(f"rank 2 is left out: {path}: ")
-    alone = [load_profile(folder, rank=rank, cache=False) for rank in (0, 1, 3)]
-    assert profile.totals.device_ns == sum(one.totals.device_ns for one in alone)
+    assert profile.totals.device_ns == sum(whole.device_ns[rank] for rank in (0, 1, 3))
     found = read_ranks(folder, cache=False)
     assert [one.rank for one in found.summaries] == [0, 1, 3]
     ((failed),) = found.failures
