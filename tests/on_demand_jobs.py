@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from warm_python import run_command
+
 __all__ = ["LOOP", "Running", "attach", "environment", "jobs", "running", "runtime_folder", "wait_for"]
 
 LOOP = """\
@@ -106,15 +108,7 @@ def running(folder: Path, *command: str, program: str | None = None) -> Iterator
 
 def attach(folder: Path, *arguments: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
     """`deepscope attach`, as a user of that folder runs it."""
-    return subprocess.run(
-        [sys.executable, "-m", "deepscope", "attach", *arguments],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout,
-    )
+    return run_command("attach", *arguments, folder=folder, timeout_s=timeout, **environment(folder))
 
 
 def jobs(folder: Path) -> list[dict[str, Any]]:
@@ -129,5 +123,6 @@ def wait_for(folder: Path, job: Running, *, ranks: int = 1, steps: int = 2) -> d
         found: Sequence[dict[str, Any]] = jobs(folder)
         if found and len(found[0]["ranks"]) == ranks and found[0]["step"] >= steps:
             return found[0]
+        time.sleep(0.1)  # the job's own start needs the processor, too
     out, err = job.process.communicate(timeout=5) if job.process.poll() is not None else ("", "still running")
     raise AssertionError(f"no such job came up: {out}{err}")

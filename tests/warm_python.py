@@ -230,8 +230,10 @@ def run_warm(
         )
 
 
-def run_command(*arguments: str, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_command(
+    *arguments: str, folder: Path | None = None, timeout_s: float = 300, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """`python -m deepscope` with these arguments, for all commands that import no torch."""
     return run_warm(
-        module="deepscope", imported=_COMMANDS, arguments=arguments, folder=folder, timeout_s=300, **environment
+        module="deepscope", imported=_COMMANDS, arguments=arguments, folder=folder, timeout_s=timeout_s, **environment
     )

@@ -3,22 +3,22 @@
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from deepscope import load_profile
 from on_demand_jobs import LOOP, attach, environment, jobs, running, wait_for
+from warm_python import run_warm
 
 RUN = ("-m", "deepscope", "run", "--on-demand", "train.py")
 
 
 def plain(folder: Path, steps: int) -> str:
     """The losses of a run without DeepScope."""
-    done = subprocess.run(
-        [sys.executable, "train.py", str(steps)], cwd=folder, env=environment(folder), capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
+    done = run_warm(script=folder / "train.py", arguments=(str(steps),), folder=folder)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
@@ -127,7 +127,7 @@ def test_requests_may_come_as_files(tmp_path):
     with running(tmp_path, *RUN[:-1], "train.py", "100000", program=LOOP) as job:
         control_folder = tmp_path / "deepscope_logs" / ".deepscope-control"
         while job.process.poll() is None and not list(control_folder.glob("*.json")):
-            pass
+            time.sleep(0.05)
         assert oct(control_folder.stat().st_mode & 0o777) == "0o700"
         done = attach(tmp_path, "deepscope_logs", "--steps", "3", "-q")
         again = attach(tmp_path, "deepscope_logs", "--time", "0.3", "-q")
