@@ -77,8 +77,8 @@ class Editor(LanguageClient):
         self._versions: dict[str, int] = {}
         self._register()
 
-    async def start_warm(self, environment: dict[str, str]) -> WarmProcess:
-        """Starts a server whose standard input and output are two ends of one socket."""
+    async def start_warm(self, environment: dict[str, str]) -> tuple[WarmProcess, asyncio.StreamWriter]:
+        """Starts a server whose standard input and output are one socket; the writer to it is the caller's to close."""
         ours, theirs = socket.socketpair()
         with theirs, open(os.devnull, "wb") as nothing:
             process = WarmProcess(
@@ -91,7 +91,7 @@ class Editor(LanguageClient):
         self.protocol.set_writer(writer)
         answering = run_async(self._stop_event, reader, self.protocol, error_handler=self.report_server_error)
         self._async_tasks.append(asyncio.create_task(answering))
-        return process
+        return process, writer
 
     async def until(self, holds: Callable[[], bool], what: str) -> None:
         """Waits until something that the server tells makes a condition true."""
@@ -267,11 +267,11 @@ async def editing(
     editor = Editor()
     editor.settings = settings
     env = {**os.environ, "DEEPSCOPE_CACHE_DIR": str(cache), **environment}
-    process = None
+    warm = None
     if command:
         await editor.start_io(*command, env=env)
     else:
-        process = await editor.start_warm(env)
+        warm = await editor.start_warm(env)
     await begin(editor, *roots, options=options, client=client)
     try:
         yield editor
@@ -279,8 +279,11 @@ async def editing(
         await editor.shutdown_async(None)
         editor.exit(None)
         await asyncio.wait_for(editor.stop(), PATIENCE)
-        if process is not None:
+        if warm is not None:
+            process, writer = warm
             process.wait(PATIENCE)
+            writer.close()
+            await writer.wait_closed()
 
 
 async def begin(
