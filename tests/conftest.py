@@ -1,5 +1,6 @@
 """What all tests share: nothing is read from or left in the user's own folders, and none is skipped in silence."""
 
+import gc
 import os
 import shutil
 import signal
@@ -63,6 +64,16 @@ def _is_thorough(item: pytest.Item) -> bool:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if SHARED_TRACES is None and item.get_closest_marker("shared_traces"):
         pytest.skip(NO_SHARED_TRACES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _what_is_there_already_is_not_looked_at() -> None:
+    """What was imported, and what other files have left, is hidden from the collector as in a process of its own.
+
+    Recordings look through all that it knows, which takes a second where all files of tests are imported.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

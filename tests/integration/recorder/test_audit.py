@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import random
-import subprocess
-import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -23,6 +21,7 @@ from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
 from deepscope.capture.lines import UserCode
 from deepscope.trace.format.audit import UnusedGradients
 from recorded import TESTS
+from warm_python import run_warm
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
@@ -222,7 +221,7 @@ print(torch._dynamo.utils.counters["stats"]["unique_graphs"])
 @pytest.mark.parametrize("called", [False, True])
 def test_where_something_is_compiled_nothing_is_looked_at_and_it_is_compiled_as_often(called: bool, tmp_path: Path):
     program = COMPILED.replace("CALLED", str(called))
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_warm(program, folder=tmp_path)
     reason, graphs = done.stdout.splitlines()
     assert "torch.compile" in reason
     assert graphs == "1"
