@@ -41,8 +41,8 @@ import gc, importlib, json, os, runpy, socket, sys, types, warnings
 
 for name in sys.argv[2:]:
     importlib.import_module(name)
-gc.freeze()  # a collection would write to each page of what is imported, and so copy it
-
+gc.collect()
+gc.freeze()  # a collection, as at the end, would write to each page of what is imported, and so copy it
 
 
 def fork():
