@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from deepscope.store import load_profile
 from deepscope.trace.format.counters import PREFIX
 from deepscope.trace.format.header import Header
 from deepscope.trace.read import read_trace
-from recorded import TESTS
+from recorded import TESTS, run_python
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
@@ -205,7 +204,7 @@ with deepscope.profile({str(tmp_path)!r}, wait=0, warmup=0, active=1, **options)
         time.sleep(0.05)
     os._exit(9)
 """
-    subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=120, check=False)
+    assert run_python(program).returncode == 9
     assert {row.counter for row in load_profile(run_file(tmp_path)).counters} >= {"CPU", "memory"}
 
 

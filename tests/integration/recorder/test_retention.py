@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,30 +79,29 @@ def test_nothing_is_removed_that_is_not_deepscopes_own(record: Callable[..., Rec
     assert len(windows(folder)) == 1
 
 
-def run_elsewhere(folder: Path, *, ends: bool) -> subprocess.Popen[str] | None:
-    """Two windows of another process, which goes on unless it ends."""
-    program = "\n".join(
-        [
-            "import sys, torch, deepscope",
-            "for _ in range(2):",
-            f"    with deepscope.profile({str(folder)!r}):",
-            "        torch.ones(3).sum()",
-            "print('recorded', flush=True)",
-        ]
-    )
-    if ends:
-        assert run_python(program).returncode == 0
-        return None
-    process = subprocess.Popen(
-        [sys.executable, "-c", f"{program}\nsys.stdin.read()"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "recorded\n"
-    return process
+@contextmanager
+def another_process(folder: Path, *, ends: bool) -> Iterator[None]:
+    """While two windows of another process are there, which goes on meanwhile unless it ends."""
+    recorded, over = folder.with_name("recorded"), folder.with_name("over")
+    program = f"""
+        import pathlib, time, torch, deepscope
+        for _ in range(2):
+            with deepscope.profile({str(folder)!r}):
+                torch.ones(3).sum()
+        pathlib.Path({str(recorded)!r}).touch()
+        while not {ends} and not pathlib.Path({str(over)!r}).exists():
+            time.sleep(0.01)
+    """
+    with ThreadPoolExecutor(1) as thread:
+        other = thread.submit(run_python, program)
+        try:
+            while not other.done() and (ends or not recorded.exists()):
+                time.sleep(0.01)
+            yield
+        finally:
+            over.touch()
+    done = other.result()
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -109,13 +109,9 @@ def test_what_a_process_that_still_runs_has_recorded_is_left_to_it(
     record: Callable[..., Recorder], tmp_path: Path, ends: bool
 ) -> None:
     folder = tmp_path / "runs"
-    other = run_elsewhere(folder, ends=ends)
-    theirs = set(folder.glob("*.gz"))
-    try:
+    with another_process(folder, ends=ends):
+        theirs = set(folder.glob("*.gz"))
         record(3, keep_last=1, **EACH_STEP)
-    finally:
-        if other is not None:
-            other.communicate()
     assert len(theirs) == 2
     assert {path for path in theirs if path.exists()} == (set() if ends else theirs)
     assert len(set(folder.glob("*.gz")) - theirs) == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +17,7 @@ from deepscope.capture.saving.header import Session
 from deepscope.capture.schedule import Plan, Schedule
 from deepscope.errors import NestedProfileError
 from recorded import TESTS, load, step_names, steps
+from warm_python import run_warm
 
 
 def test_a_recorder_inside_another_is_refused(tmp_path: Path) -> None:
@@ -62,18 +61,22 @@ def test_two_ranks_write_a_file_each_and_share_the_run(tmp_path: Path) -> None:
     program = tmp_path / "ranks.py"
     program.write_text(
         textwrap.dedent(f"""
-        import sys, torch, torch.distributed as dist, deepscope
+        import os, sys, torch, torch.distributed as dist
         def main(rank):
+            import deepscope
             dist.init_process_group("gloo", init_method="file://{tmp_path}/store", rank=rank, world_size=2)
             with deepscope.profile("{tmp_path}/runs", filename="job", root="{tmp_path}"):
                 dist.all_reduce(torch.ones(3))
             dist.destroy_process_group()
-        if __name__ == "__main__":
-            main(int(sys.argv[1]))
+        for rank in (0, 1):
+            if not os.fork():
+                main(rank)
+                sys.exit()
+        print([os.waitstatus_to_exitcode(os.wait()[1]) for _ in (0, 1)])
         """)
     )
-    ranks = [subprocess.Popen([sys.executable, str(program), str(rank)]) for rank in (0, 1)]
-    assert [rank.wait(timeout=100) for rank in ranks] == [0, 0]
+    done = run_warm(script=program)
+    assert done.stdout == "[0, 0]\n", done.stderr
     paths = sorted((tmp_path / "runs").iterdir())
     own = [load(path)["deepscope"] for path in paths]
     assert [path.name.split(".")[:2] for path in paths] == [["job", "rank0"], ["job", "rank1"]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from decimal import Decimal
@@ -24,6 +22,7 @@ from deepscope.lightning import DeepProfiler
 from deepscope.trace.read import read_trace
 from lightning_runs import QUIET, QUIET_MARKS, loader, make_model
 from recorded import TESTS, Net, load, train_step
+from warm_python import run_warm
 
 pytestmark = QUIET_MARKS
 TEN_LINES = """\
@@ -94,8 +93,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[Pause]:
 def test_with_deepscope_run_the_last_step_of_the_optimizer_is_like_the_others(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "train.py").write_text(TEN_LINES)
-    command = [sys.executable, "-m", "deepscope", "run", "-q", "train.py"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    done = run_warm(module="deepscope", arguments=("run", "-q", "train.py"), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
     (trace,) = (tmp_path / "deepscope_logs").glob("*.gz")
     assert beyond_the_last_step(trace) == []
     profile = load_profile(trace, cache=False)
