@@ -1,13 +1,13 @@
 """The folder that traces are written to."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 import deepscope
+from warm_python import run_warm
 
 
 def record(folder: Path) -> Path:
@@ -62,6 +62,7 @@ def test_deepscope_run_has_traces_where_it_began_if_the_program_goes_to_another_
         "    model(torch.ones(1, 2)).sum().backward()\n"
         "    optimizer.step()\n"
     )
-    subprocess.run([sys.executable, "-m", "deepscope", "run", "-q", "--folder", "runs", str(program)], check=True)
+    done = run_warm(module="deepscope", arguments=("run", "-q", "--folder", "runs", str(program)), folder=project)
+    assert done.returncode == 0, done.stderr
     (trace,) = project.rglob("*.gz")
     assert trace.parent == project / "runs"
