@@ -71,7 +71,7 @@ describe("Run with DeepScope", () => {
     await bench.page.locator(".terminal-tabs-entry").filter({ hasText: "Try DS003 on plain.py" }).waitFor();
     await bench.screenshot("try");
     await bench.page.keyboard.type("n\n"); // in the terminal, which has the focus
-    await bench.page.locator(".terminal-tabs-entry").filter({ has: bench.page.locator(".codicon-error") }).waitFor();
+    await bench.page.locator(".codicon-terminal-decoration-error").waitFor();
   });
 
   it("is a task of the file that is open, and one of tasks.json", async () => {
