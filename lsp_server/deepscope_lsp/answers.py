@@ -64,9 +64,6 @@ class HotLine(SourceLocation, frozen=True, kw_only=True):
     """What stands at the line's end in an editor."""
     standing: Standing
     share: float
-    share_words: str
-    total_share: float
-    """With what the line calls."""
     per_step_ns: float
     """Its cost."""
     baseline_ns: float | None
@@ -232,7 +229,6 @@ class AnnotatedLine(CommandAnswer, frozen=True, kw_only=True):
     label: str
     tooltip: str
     share: float
-    total_share: float
     weight: float
     """The largest of its shares, waiting and idling among them."""
     mark: Literal["", "edited", "file changed since", "file newer than trace"]

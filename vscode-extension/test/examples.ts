@@ -18,8 +18,6 @@ export function hotLine(change: Partial<HotLine> = {}): HotLine {
     label: "12.4 ms · 38 %",
     standing: "same",
     share: 0.38,
-    shareWords: "38 %",
-    totalShare: 0.5,
     perStepNs: 12_400_000,
     baselineNs: null,
     baselineWords: "",

@@ -31,7 +31,6 @@ def measured_lines(server: DeepScopeServer, document: Document) -> list[Annotate
                 label=note.label,
                 tooltip=note.tooltip,
                 share=scales.costs.share(shown.record),
-                total_share=scales.costs.share_of(shown.record.total_device_ns),
                 weight=note.weight,
                 mark=shown.mark.value,
                 numbers=numbers_of(shown.record),

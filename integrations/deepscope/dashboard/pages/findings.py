@@ -49,7 +49,6 @@ class Findings(PageAnswer):
     findings: list[ShownFinding]
     without: str
     """What it means that there are none."""
-    wall_ns: int
     steps: int
 
 
@@ -90,7 +89,6 @@ def findings(library: Library, question: Choice) -> Findings:
     return Findings(
         findings=[shown_finding(profile, one) for one in profile.findings],
         without=without_findings(profile),
-        wall_ns=profile.totals.wall_ns,
         steps=profile.totals.steps,
     )
 

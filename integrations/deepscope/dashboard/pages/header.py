@@ -122,8 +122,6 @@ class Header(PageAnswer):
     notes: list[str]
     """What a reader should know before the numbers: warnings, what is missing."""
     has_lines: bool
-    has_memory: bool
-    has_collectives: bool
     has_ranks: bool
     """Whether the run has several ranks, whichever of them is chosen, collectives, or tables of an Ascend cluster."""
     has_modules: bool
@@ -149,8 +147,6 @@ def header(library: Library, question: Choice) -> Header:
         facts=_facts(profile),
         notes=[*map(_sentence, library.skipped(question)), *_notes(profile)],
         has_lines=bool(profile.lines),
-        has_memory=bool(profile.memory.devices),
-        has_collectives=bool(profile.collectives),
         has_ranks=len(found.ranks) > 1 or found.has_tables or info.world_size > 1 or bool(profile.collectives),
         has_modules=bool(profile.modules),
     )

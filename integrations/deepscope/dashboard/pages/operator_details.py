@@ -52,8 +52,6 @@ class OperatorDetails(PageAnswer):
 
     name: str
     """As the trace has it."""
-    is_kind: bool
-    """All operators of a kind; the rest is then empty but for them."""
     why: str
     """What holds its work back, in words; or why that is not known."""
     causes: list[Cause]
@@ -98,7 +96,6 @@ def _details(profile: Profile, row: Operator) -> OperatorDetails:
     detail = row if isinstance(row, OperatorInDetail) else None
     return OperatorDetails(
         name=printable(row.name)[:_LONGEST],
-        is_kind=False,
         why=why_words(row, profile.peaks, on_device=device) or no_word(row, profile.peaks),
         causes=[Cause(name=name, time_ns=ns) for name, ns in causes_of(row.why, profile.peaks, device=device) if ns],
         shapes=shapes_text(detail.in_shapes, detail.dtypes)[:_LONGEST] if detail else "",
@@ -117,7 +114,6 @@ def _kind(profile: Profile, kind: str) -> OperatorDetails:
     members = [one for one in profile.operators if operator_kind(one.name) == kind]
     return OperatorDetails(
         name=word(kind),
-        is_kind=True,
         why="",
         causes=[],
         shapes="",

@@ -139,16 +139,13 @@ class _Lines:
     def line(self, line: Line) -> HotLine:
         """One line."""
         scales = self._index.scales
-        share = scales.costs.share(line)
         return HotLine(
             **place_fields(line, _nowhere),
             short_file=self._short(line.file),
             text=(line.text or "").strip(),
             label=annotate(line, scales).label,
             standing="same",
-            share=share,
-            share_words=quantities.share(share),
-            total_share=scales.costs.share_of(line.total_device_ns),
+            share=scales.costs.share(line),
             per_step_ns=scales.costs.per_step_ns(line),
             baseline_ns=None,
             baseline_words="",
