@@ -25,9 +25,6 @@ from deepscope.cli.trials import (
 @click.option(
     "--all", "is_search", is_flag=True, help="Keep the best, try the rest on top, and measure the set as a whole."
 )
-@click.option(
-    "--trace", metavar="PATH", help="Beside which the results are kept.  [default: the newest, if of this program]"
-)
 @trial_options
 def try_remedies(
     findings: Sequence[str],

@@ -41,8 +41,11 @@ class ProgramCommand(click.Command):
 
 
 def trial_options(command: Function) -> Function:
-    """Adds `--steps --budget --yes --format`."""
+    """Adds `--trace --steps --budget --yes --format`."""
     options = (
+        click.option(
+            "--trace", metavar="PATH", help="Keep the results beside it.  [default: the newest, if of this program]"
+        ),
         click.option(
             "--steps", type=click.IntRange(3), metavar="N", help="Timed steps of each run.  [default: by their length]"
         ),

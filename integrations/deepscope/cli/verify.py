@@ -30,7 +30,6 @@ FAILED = 1
 @click.command(cls=ProgramCommand)
 @click.option("--before", required=True, metavar="REV", help="A revision of git, or a file in the place of PROGRAM.")
 @click.option("--after", default="", metavar="REV", help="The same.  [default: the folder as it is]")
-@click.option("--trace", metavar="PATH", help="Keep the results beside it.  [default: the newest, if of this program]")
 @trial_options
 def verify(
     program: Sequence[str],
