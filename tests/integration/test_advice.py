@@ -72,10 +72,11 @@ LINES = {
     "DS033": "features = self.backbone(x)",
     "DS034": "h, c = self.cell(x[:, t], (h, c))",
     "DS035": "bias = torch.cos(distance[..., None] * rates).mean(dim=-1)",
+    "DS036": "batch = data[rows]",
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
 }
 """The line that each program's mistake is found at."""
-AUDITED = {"DS033", "DS034", "DS035"}
+AUDITED = {"DS033", "DS034", "DS035", "DS036"}
 """Mistakes that show in steps that are looked at."""
 
 

@@ -138,3 +138,16 @@ def test_work_that_is_the_same_is_saved_at_its_line(findings_of):
     found = found_in(findings_of, {"places": PLACES, "same": same}, "DS035")
     assert found.saving_ns == 2 * 100 * US
     assert found.message.endswith(": mm")
+
+
+def test_half_of_the_time_of_work_with_64_bits_is_saved_where_it_begins(findings_of):
+    work = {"place": 2, "lines": 2, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0]]}
+    work["backward"] = [[0, "aten::mm", 2, 2], [0, "aten::threshold_backward", 1, 0]]
+    found = found_in(findings_of, {"places": PLACES, "double": [work]}, "DS036")
+    backward_us = 240 * 198 / 236
+    assert found.evidence["double_ns"] == pytest.approx(2 * (100 + backward_us) * US, abs=2)
+    assert found.saving_ns == found.evidence["double_ns"] // 2
+    assert (found.line, found.evidence["operators_per_step"]) == (21, 3)
+    assert found.message.endswith("begins here and goes on at 1 more line")
+    nothing = work | {"operators": [], "backward": []}
+    assert findings_of(recorded({"places": PLACES, "double": [nothing]}), "DS036") == []

@@ -12,6 +12,7 @@ from deepscope.analysis.findings import (
     device_clock,
     device_sync,
     disk_queue,
+    double_precision,
     exposed_collectives,
     float32_products,
     graph_breaks,
@@ -77,6 +78,7 @@ RULES = (
     unused_gradients.RULE,
     sliced_calls.RULE,
     same_work.RULE,
+    double_precision.RULE,
 )
 """By code."""
 

@@ -14,6 +14,8 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from deepscope.capture.audit.call_paths import Call
 from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
 
+_DOUBLE = frozenset({torch.float64, torch.complex128})
+
 
 class Returned(NamedTuple):
     """A call of an operator that has returned."""
@@ -33,11 +35,13 @@ class Operation:
         "forward_path",
         "has_user_code",
         "inputs",
+        "is_double",
         "is_sink",
         "name",
         "pass_number",
         "result_bytes",
         "step",
+        "widens",
     )
 
     def __init__(self, name: str, call: Call, step: int) -> None:
@@ -49,6 +53,8 @@ class Operation:
         self.is_sink = False
         """Its arguments are used in a way that is not followed further."""
         self.flops = self.result_bytes = 0
+        self.is_double = self.widens = False
+        """Whether it reads or makes tensors with 64 bits a number, and whether it makes them of others."""
         self.pass_number = -1
         """Of the backward pass that it is a part of; -1 outside."""
         self.has_user_code = True
@@ -115,6 +121,8 @@ class Flow:
         operation.is_sink = facts.is_opaque or facts.reads_to_host
         number = len(self.operations)
         self.operations.append(operation)
+        reads_double, makes_double = (_has_double(values) for values in (given, result))
+        operation.is_double, operation.widens = reads_double or makes_double, makes_double and not reads_double
         changed = {id(one): one for one in tensors_of(written)}
         replaced = {key for key, one in changed.items() if facts.replaces and _covers_storage(one)}
         for tensor in tensors_of(given):
@@ -213,6 +221,11 @@ def tensors_of(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from tensors_of(value)
+
+
+def _has_double(values: Iterable[Any]) -> bool:
+    """Whether some tensor has 64 bits a number; one without dimensions may be a number of Python's."""
+    return any(one.dtype in _DOUBLE and one.dim() for one in tensors_of(values))
 
 
 def _covers_storage(tensor: torch.Tensor) -> bool:

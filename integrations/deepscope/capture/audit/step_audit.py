@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from deepscope.capture import dynamo
+from deepscope.capture.audit.double_work import double_work
 from deepscope.capture.audit.mode import AuditMode, is_another_active
 from deepscope.capture.audit.places import FoundPlace, Places
 from deepscope.capture.audit.same_work import same_work
@@ -160,6 +161,7 @@ def _audited(watch: Watch) -> Audited:
         gradients=unused_gradients(watch, places, modules)[:MOST_ROWS],
         slices=sliced_calls(watch, places)[:MOST_ROWS],
         same=same_work(watch, places)[:MOST_ROWS],
+        double=double_work(watch, places),
     )
     return Audited(account, places.all)
 

@@ -96,6 +96,20 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of its forward work; `unused` are those that compute the same."""
 
 
+class DoubleWork(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one step computes with 64 bits a number."""
+
+    place: Count
+    """The line where 64 bits are made of fewer; where that is nowhere, the first with such work."""
+    result_bytes: Count = 0
+    lines: Count = 0
+    """That have such work."""
+    operators: list[OperatorUse] = []
+    """Of the forward work at these lines; `unused` are those with 64 bits."""
+    backward: list[OperatorUse] = []
+    """The same of backward work."""
+
+
 class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the first of the steps that were looked at; the next one tells what became of its results."""
 
@@ -111,3 +125,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     gradients: list[UnusedGradients] = []
     slices: list[SlicedCalls] = []
     same: list[SameWork] = []
+    double: list[DoubleWork] = []

@@ -1,0 +1,77 @@
+"""What a step computes with 64 bits, and where that begins, as the audit of real steps finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from audited_programs import PROGRAMS, looked_at_all
+from deepscope.capture.audit.step_audit import Audited
+
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
+
+LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
+TABLE = np.random.default_rng(0).normal(size=(8, 5))
+
+
+def training(model: nn.Module, loss_of: Callable[[], torch.Tensor]) -> Callable[[], None]:
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of().backward()
+        optimizer.step()
+
+    return step
+
+
+def begins(found: Audited) -> str:
+    (one,) = found.account.double
+    return LINES[found.places[one.place].line - 1].strip()
+
+
+def names(found: Audited, *, backward: bool) -> set[str]:
+    (one,) = found.account.double
+    return {use.name for use in (one.backward if backward else one.operators) if use.unused}
+
+
+def test_a_model_that_was_made_double_computes_so_in_both_directions():
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)).double()
+    data = torch.from_numpy(TABLE)
+
+    def loss() -> torch.Tensor:
+        batch = data[:6] * 2
+        return nn.functional.mse_loss(model(batch[:, :4]), batch[:, 4:])
+
+    found = looked_at_all(training(model, loss))
+    assert begins(found) == "batch = data[:6] * 2"
+    assert {"aten::addmm", "aten::tanh"} <= names(found, backward=False)
+    assert {"aten::mm", "aten::tanh_backward"} <= names(found, backward=True)
+    assert found.account.double[0].lines == 3  # the batch, the loss, the optimizer's step
+
+
+def test_it_begins_where_64_bits_are_made_of_fewer():
+    model, weights = nn.Linear(4, 1), torch.from_numpy(TABLE[:, :1])
+
+    def loss() -> torch.Tensor:
+        weights.mul(2)
+        error = model(torch.randn(8, 4))
+        return (error.to(torch.float64) * weights).square().mean()
+
+    found = looked_at_all(training(model, loss))
+    assert begins(found) == "return (error.to(torch.float64) * weights).square().mean()"
+    assert "aten::addmm" not in names(found, backward=False)
+
+
+def test_numbers_of_pythons_and_programs_with_32_bits_have_none():
+    model = nn.Linear(4, 1)
+    scale = torch.tensor(0.5, dtype=torch.float64)
+    plain = looked_at_all(training(model, lambda: (model(torch.randn(8, 4)) * 0.1 * scale).square().mean()))
+    assert plain.account.double == []
+    for make in PROGRAMS.values():
+        assert looked_at_all(make().step).account.double == []
