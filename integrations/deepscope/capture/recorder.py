@@ -362,9 +362,9 @@ class Recorder:
             open_recorders.take(self)
             self._session.agree()
             is_whole = self._beginning.schedule is WHOLE_BLOCK
+            if is_whole:  # its thread begins before threads are recorded
+                self._memory_watch = EndMemoryWatch(window.shortage, self._end_without_steps)
             window.begin(None if is_whole else self._step)
-        if is_whole:
-            self._memory_watch = EndMemoryWatch(window.shortage, self._end_without_steps)
         termination.keep_at_end(self, self._at_exit)
 
     def _set_aside(self, window: Window) -> None:
