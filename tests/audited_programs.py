@@ -11,11 +11,13 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+import deepscope
 from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
 from deepscope.capture.lines import UserCode
+from deepscope.records import Profile
 from recorded import TESTS
 
-__all__ = ["PROGRAMS", "Program", "looked_at", "looked_at_all"]
+__all__ = ["PROGRAMS", "Program", "looked_at", "looked_at_all", "recorded_and_looked_at", "training"]
 
 
 def looked_at(step: Callable[[], object], *, warm_up: int = 1, root: Path = TESTS) -> Audited:
@@ -35,6 +37,28 @@ def looked_at_all(step: Callable[[], object]) -> Audited:
     found = looked_at(step)
     assert found.account.left_out == ""
     return found
+
+
+def recorded_and_looked_at(step: Callable[[], object], folder: Path) -> Profile:
+    """The profile of three recorded steps, with what two behind them tell."""
+    with deepscope.profile(folder, root=TESTS, wait=1, warmup=1, active=3, audit=True) as recording:
+        for _ in range(9):
+            step()
+            recording.step()
+    assert recording.profile is not None
+    return recording.profile
+
+
+def training(model: nn.Module, loss_of: Callable[[], torch.Tensor]) -> Callable[[], None]:
+    """A step with Adam."""
+    optimizer = torch.optim.Adam(model.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of().backward()
+        optimizer.step()
+
+    return step
 
 
 class Program(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,24 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from audited_programs import PROGRAMS, looked_at_all
+from audited_programs import PROGRAMS, looked_at_all, training
 from deepscope.capture.audit.step_audit import Audited
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 TABLE = np.random.default_rng(0).normal(size=(8, 5))
-
-
-def training(model: nn.Module, loss_of: Callable[[], torch.Tensor]) -> Callable[[], None]:
-    optimizer = torch.optim.Adam(model.parameters())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss_of().backward()
-        optimizer.step()
-
-    return step
 
 
 def begins(found: Audited) -> str:

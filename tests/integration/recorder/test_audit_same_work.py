@@ -11,10 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import deepscope
-from audited_programs import looked_at_all
+from audited_programs import looked_at_all, recorded_and_looked_at, training
 from deepscope.trace.format.audit import SameWork
-from recorded import TESTS
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
@@ -46,28 +44,21 @@ class Tagger(nn.Module):
         return self.mix(x + table)
 
 
-def training(model: nn.Module, batch: Callable[[], torch.Tensor]) -> Callable[[], None]:
-    optimizer = torch.optim.Adam(model.parameters())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        model(batch()).square().mean().backward()
-        optimizer.step()
-
-    return step
+def tagging(model: nn.Module, batch: Callable[[], torch.Tensor]) -> Callable[[], None]:
+    return training(model, lambda: model(batch()).square().mean())
 
 
 def test_positions_that_each_forward_pass_computes_are_found_in_their_function():
-    found = looked_at_all(training(Tagger(), lambda: torch.randn(2, 32, 16)))
+    found = looked_at_all(tagging(Tagger(), lambda: torch.randn(2, 32, 16)))
     (one,) = found.account.same
     assert found.places[one.place].function == "positions"
     assert {"aten::arange", "aten::exp", "aten::sin", "aten::cos", "aten::zeros"} <= same(one)
-    assert looked_at_all(training(Tagger(mended=True), lambda: torch.randn(2, 32, 16))).account.same == []
+    assert looked_at_all(tagging(Tagger(mended=True), lambda: torch.randn(2, 32, 16))).account.same == []
 
 
 def test_lengths_that_change_from_step_to_step_are_not_the_same():
     lengths = iter(range(20, 40))
-    found = looked_at_all(training(Tagger(), lambda: torch.randn(2, next(lengths), 16)))
+    found = looked_at_all(tagging(Tagger(), lambda: torch.randn(2, next(lengths), 16)))
     # But for the rates, which do not depend on the length.
     assert all("aten::sin" not in same(one) and "aten::zeros" not in same(one) for one in found.account.same)
 
@@ -112,18 +103,13 @@ def test_a_frozen_weight_that_is_prepared_in_each_step_is_the_same_and_a_trained
 
 def test_statistics_that_each_step_updates_are_not_the_same():
     model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
-    assert looked_at_all(training(model, lambda: torch.randn(8, 4))).account.same == []
+    assert looked_at_all(tagging(model, lambda: torch.randn(8, 4))).account.same == []
 
 
 @pytest.mark.parametrize("mended", [False, True])
 def test_the_finding_stands_in_the_function_and_mended_there_is_none(mended: bool, tmp_path: Path):
-    step = training(Tagger(20_000, mended=mended), lambda: torch.randn(1, 20_000, 16))
-    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=3, audit=True) as recording:
-        for _ in range(9):
-            step()
-            recording.step()
-    profile = recording.profile
-    assert profile is not None
+    step = tagging(Tagger(20_000, mended=mended), lambda: torch.randn(1, 20_000, 16))
+    profile = recorded_and_looked_at(step, tmp_path)
     found = [one for one in profile.findings if one.code == "DS035"]
     assert len(found) == (0 if mended else 1)
     for one in found:

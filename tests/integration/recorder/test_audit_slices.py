@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import deepscope
-from audited_programs import looked_at_all
+from audited_programs import looked_at_all, recorded_and_looked_at, training
 from deepscope.capture.audit.step_audit import Audited
 from deepscope.trace.format.audit import SlicedCalls
-from recorded import TESTS
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
@@ -29,17 +26,6 @@ def the_loop(found: Audited, text: str) -> SlicedCalls:
     (one,) = found.account.slices
     assert text_of(found, one.place) == text
     return one
-
-
-def training(model: nn.Module, loss_of: Callable[[], torch.Tensor]) -> Callable[[], None]:
-    optimizer = torch.optim.Adam(model.parameters())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss_of().backward()
-        optimizer.step()
-
-    return step
 
 
 def test_a_cell_over_time_is_a_chain_and_its_layer_is_none():
@@ -182,12 +168,7 @@ def test_the_finding_stands_at_the_call_in_the_loop_and_mended_there_is_none(men
     step = training(
         model, lambda: F.cross_entropy(model(torch.randn(8, 64, 32)).flatten(0, 1), torch.randint(5, (512,)))
     )
-    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=3, audit=True) as recording:
-        for _ in range(9):
-            step()
-            recording.step()
-    profile = recording.profile
-    assert profile is not None
+    profile = recorded_and_looked_at(step, tmp_path)
     found = [one for one in profile.findings if one.code == "DS034"]
     assert len(found) == (0 if mended else 1)
     for one in found:
