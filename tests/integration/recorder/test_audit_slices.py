@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -104,9 +105,16 @@ def test_a_batch_that_goes_through_at_once_has_no_loop():
     assert looked_at_all(training(model, loss)).account.slices == []
 
 
+class OwnStep(torch.optim.SGD):
+    """Where something was compiled before, torch 2.2 calls no hooks of its own optimizers."""
+
+    def step(self, closure: Any = None) -> Any:
+        return super().step(closure)
+
+
 def test_slices_between_which_an_optimizer_steps_cannot_be_joined():
     model = nn.Linear(6, 3)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = OwnStep(model.parameters(), lr=0.1)
 
     def step() -> None:
         for one in torch.randn(16, 6):
