@@ -229,18 +229,6 @@ export class Workbench {
     await this.page.locator(".pane-header").filter({ hasText: "Hot Lines" }).waitFor();
   }
 
-  /** Chooses among the quick fixes at the cursor. */
-  async quickFix(name: string): Promise<void> {
-    const item = this.page.locator(".action-widget .monaco-list-row").filter({ hasText: name }).first();
-    await attempts(
-      async () => {
-        await this.page.keyboard.press("Control+.");
-        await item.click({ timeout: ATTEMPT_MS / 10 }); // what is found comes a moment after the numbers
-      },
-      () => this.page.keyboard.press("Escape"),
-    );
-  }
-
   /** Chooses in the context menu of a row. */
   async chooseFromMenu(row: Locator, name: string): Promise<void> {
     const item = this.page.getByRole("menuitem", { name, exact: true });
