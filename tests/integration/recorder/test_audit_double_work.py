@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +55,24 @@ def test_it_begins_where_64_bits_are_made_of_fewer():
     found = looked_at_all(training(model, loss))
     assert begins(found) == "return (error.to(torch.float64) * weights).square().mean()"
     assert "aten::addmm" not in names(found, backward=False)
+
+
+class Exact(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        return (grad.double() * 2).float()
+
+
+def test_a_backward_pass_alone_may_have_them():
+    model = nn.Linear(4, 1)
+    found = looked_at_all(training(model, lambda: Exact.apply(model(torch.randn(8, 4))).square().mean()))
+    assert begins(found) == "return (grad.double() * 2).float()"
+    assert names(found, backward=False) == set()
+    assert "aten::mul" in names(found, backward=True)
 
 
 def test_numbers_of_pythons_and_programs_with_32_bits_have_none():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import operator_uses
 from deepscope.capture.audit.places import Places
 from deepscope.capture.audit.watch import Watch
@@ -17,23 +14,21 @@ def double_work(watch: Watch, places: Places) -> list[DoubleWork]:
     operations = [
         (number, one) for number, one in enumerate(watch.flow.operations) if one.step == 0 and paths[one.forward_path]
     ]
-    double = {number for number, one in operations if one.is_double}
-    if not double:
+    mine = [one for _, one in operations if one.is_double]
+    if not mine:
         return []
+    double = {number for number, one in operations if one.is_double}
     forward, backward = ([pair for pair in operations if (pair[1].pass_number >= 0) == side] for side in (False, True))
-    first = _first(forward, double)
+    candidates = [
+        one for _, one in forward if one.is_double
+    ] or mine  # a backward pass casts back what a forward one did
+    first = next((one for one in candidates if one.widens), candidates[0])
     return [
         DoubleWork(
             place=places.number_of(paths[first.forward_path][-1]),
-            result_bytes=sum(one.result_bytes for number, one in operations if number in double),
-            lines=len(Counter(paths[one.forward_path][-1] for number, one in operations if number in double)),
+            result_bytes=sum(one.result_bytes for one in mine),
+            lines=len({paths[one.forward_path][-1] for one in mine}),
             operators=operator_uses(watch, places, forward, double),
             backward=operator_uses(watch, places, backward, double),
         )
     ]
-
-
-def _first(forward: list[tuple[int, Operation]], double: set[int]) -> Operation:
-    """The one that makes 64 bits of fewer, if there is one, else the first of all."""
-    mine = [one for number, one in forward if number in double]
-    return next((one for one in mine if one.widens), mine[0])

@@ -121,11 +121,11 @@ class Flow:
         operation.is_sink = facts.is_opaque or facts.reads_to_host
         number = len(self.operations)
         self.operations.append(operation)
-        reads_double, makes_double = (_has_double(values) for values in (given, result))
-        operation.is_double, operation.widens = reads_double or makes_double, makes_double and not reads_double
         changed = {id(one): one for one in tensors_of(written)}
         replaced = {key for key, one in changed.items() if facts.replaces and _covers_storage(one)}
+        reads_double = makes_double = False
         for tensor in tensors_of(given):
+            reads_double |= _is_double(tensor)
             state = self._storage_of(tensor)
             if state is None:
                 operation.is_sink = True
@@ -134,8 +134,10 @@ class Flow:
                 operation.inputs.update(state.writers)
         made = changed | {id(one): one for one in tensors_of(result)}
         for key, tensor in made.items():
+            makes_double |= _is_double(tensor)
             operation.result_bytes += tensor.numel() * tensor.element_size()
             self._write(tensor, number, is_whole=key in replaced)
+        operation.is_double, operation.widens = reads_double or makes_double, makes_double and not reads_double
 
     def key_of(self, tensor: torch.Tensor) -> int | None:
         """The number of a tensor's storage, which is no other's while the steps are looked at; None without one."""
@@ -223,9 +225,9 @@ def tensors_of(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield from tensors_of(value)
 
 
-def _has_double(values: Iterable[Any]) -> bool:
-    """Whether some tensor has 64 bits a number; one without dimensions may be a number of Python's."""
-    return any(one.dtype in _DOUBLE and one.dim() for one in tensors_of(values))
+def _is_double(tensor: torch.Tensor) -> bool:
+    """Whether it has 64 bits a number; a tensor without dimensions does not count: it may be a number of Python's."""
+    return tensor.dtype in _DOUBLE and tensor.dim() > 0
 
 
 def _covers_storage(tensor: torch.Tensor) -> bool:
