@@ -49,18 +49,6 @@ def recorded_and_looked_at(step: Callable[[], object], folder: Path) -> Profile:
     return recording.profile
 
 
-def training(model: nn.Module, loss_of: Callable[[], torch.Tensor]) -> Callable[[], None]:
-    """A step with Adam."""
-    optimizer = torch.optim.Adam(model.parameters())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss_of().backward()
-        optimizer.step()
-
-    return step
-
-
 class Program(NamedTuple):
     """One step of training, and the modules whose state it changes."""
 
@@ -75,6 +63,11 @@ def _steps(model: nn.Module, optimizer: torch.optim.Optimizer, loss_of: Callable
         optimizer.step()
 
     return Program(step, [model])
+
+
+def training(model: nn.Module, loss_of: Callable[[], torch.Tensor]) -> Callable[[], None]:
+    """A step with Adam."""
+    return _steps(model, torch.optim.Adam(model.parameters()), loss_of).step
 
 
 def perceptron() -> Program:

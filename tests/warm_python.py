@@ -67,16 +67,16 @@ while True:
 
 # A process between tells of the end of the other, so that several may run at once.
 asked.close()
-told = socket.socket(fileno=files.pop())
+ended = socket.socket(fileno=files.pop())
 child = fork()
 if child:
     for file in (*files, 0, 1, 2):
         os.close(file)
-    told.send(str(child).encode())
-    told.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+    ended.send(str(child).encode())
+    ended.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
     os._exit(0)
 
-told.close()
+ended.close()
 for number, file in enumerate(files):
     os.dup2(file, number)
     os.close(file)

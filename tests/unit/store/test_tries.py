@@ -70,7 +70,7 @@ def test_the_finding_that_it_answers_shows_it(tmp_path):
     assert shown_finding(built, built.findings[0]).tried == shown
 
 
-def test_what_comes_beside_a_trace_later_is_joined_and_told_once(tmp_path):
+def test_what_comes_beside_a_trace_later_is_joined_and_reported_once(tmp_path):
     path = trace(tmp_path)
     profile = load_profile(path)
     file = local_file(str(path))

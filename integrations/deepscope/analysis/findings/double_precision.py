@@ -10,7 +10,7 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
 
 WORTH = 0.02
-"""It is told if it would save at least this share of the wall time."""
+"""It is reported if it would save at least this share of the wall time."""
 _SHARE = 0.5
 """Of the time: half of the bytes, and on CPUs half of the arithmetic; GPUs may save more."""
 

@@ -275,8 +275,8 @@ def _findings(context: HoverContext) -> str:
         evidence = evidence_words(finding.evidence, context.scales)
         words = f"{spaced(finding.message)}. {spaced(finding.remedy.text)} ({evidence})"
         tried = tried_sentences(finding, context.index.profile.tries)
-        told = markdown.plain(words, SENTENCE_LENGTH) + markdown.plain(tried, SENTENCE_LENGTH)
-        rows.append(f"- **{markdown.plain(finding.title)}**: {told}")
+        text = markdown.plain(words, SENTENCE_LENGTH) + markdown.plain(tried, SENTENCE_LENGTH)
+        rows.append(f"- **{markdown.plain(finding.title)}**: {text}")
     return _list("Findings", rows)
 
 
