@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import random
+import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatc
 import deepscope
 from audited_programs import PROGRAMS, looked_at
 from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
+from deepscope.capture.audit.watch import Watch
 from deepscope.capture.lines import UserCode
 from deepscope.trace.format.audit import UnusedGradients
 from recorded import TESTS
@@ -202,6 +206,7 @@ COMPILED = """\
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from deepscope.capture.audit.step_audit import StepAudit
+from deepscope.capture.audit.watch import Watch
 from deepscope.capture.lines import UserCode
 
 model = torch.compile(torch.nn.Linear(4, 4), backend="eager")
@@ -260,6 +265,16 @@ def test_the_thread_whose_steps_are_looked_at_does_not_wait_for_them(monkeypatch
     audit = StepAudit(UserCode(TESTS))
     audit.begin()
     assert audit.audited().account.left_out  # at once: where no thread can be started it writes the trace
+
+
+@pytest.mark.timeout(60)
+def test_operators_of_a_thread_that_python_did_not_start_are_looked_at():
+    """Autograd computes for a device on such threads: the operator is their outermost Python."""
+    watch, x = Watch(UserCode(TESTS)), torch.ones(2)
+    _thread.start_new_thread(partial(watch.note, torch.ops.aten.add.Tensor, (x, x), {}, x + x), ())
+    while not watch.flow.operations:
+        time.sleep(0.01)
+    assert len(watch.flow.operations) == 1
 
 
 def test_a_failure_of_the_audit_costs_what_it_would_have_found(monkeypatch: pytest.MonkeyPatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from _thread import get_ident
 from typing import Any
 
 import torch
@@ -41,7 +42,7 @@ class Watch:
         self._path_of_node: dict[int, int] = {}
         """By the number of a node of autograd's graph: the path of its forward operator."""
         self._is_in_pass = False
-        self._last_path = 0
+        self._last_path = self._thread = 0
         self._gradient: Gradient | None = None
         """The one that is being given to its parameter."""
 
@@ -51,14 +52,14 @@ class Watch:
             raise RecorderError(f"two steps have more than {_MOST_OPERATORS:,} operators")
         returned = Returned(function, args, kwargs, result)
         node = torch_compat.running_node()
-        call = self.paths.call_from(sys._getframe(2))
+        call = self.paths.call_from(sys._getframe().f_back)
         if node is None:
-            self._is_in_pass, self._gradient = False, None
+            self._is_in_pass, self._gradient, self._thread = False, None, get_ident()
             self._note_forward(returned, call)
             return
         if not self._is_in_pass:
             self._is_in_pass = True
-            self.passes.append(call.path)
+            self.passes.append(call.path or self._waiting_path())
         if torch_compat.gathers_gradient(node):
             self._note_gradient(node.variable, returned, call)
         else:
@@ -69,6 +70,10 @@ class Watch:
         """An optimizer has stepped."""
         self.gradients.step(optimizer)
         self.slices.optimizer_steps += 1
+
+    def _waiting_path(self) -> int:
+        """The path of the thread that waits while a thread of autograd's own computes for it."""
+        return self.paths.call_from(sys._current_frames().get(self._thread)).path
 
     def _note_forward(self, returned: Returned, call: Call) -> None:
         self._path_of_node.setdefault(torch_compat.next_node_number() - 1, call.path)
