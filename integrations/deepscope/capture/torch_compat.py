@@ -6,6 +6,7 @@ import functools
 import gc
 import importlib
 import sys
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -129,6 +130,13 @@ def records_all_threads() -> bool | None:
     """
     enabled = getattr(torch.autograd, "_profiler_enabled", None)
     return not enabled() if callable(enabled) else None
+
+
+def prepare(profiler: Any) -> None:
+    """Have a torch profiler set up its tracing, without the warning of some versions that it has one cycle."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Warning: Profiler clears events", UserWarning)
+        profiler.prepare_trace()
 
 
 def _is_open(profiler: Any) -> bool:

@@ -130,7 +130,7 @@ class Window:
             raise RecorderError(_TAKEN)
         _open_windows.add(self)
         warm_up()
-        self._profiler.prepare_trace()
+        torch_compat.prepare(self._profiler)
         self._give_way.watch()
         if self._counters is not None:
             self._counters.prepare()
