@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import deepscope
+from deepscope.capture import torch_compat
 from gpu.recorded import record, recorded, total_ns
 
 pytestmark = pytest.mark.gpu
@@ -198,12 +199,8 @@ def test_a_compiled_region_belongs_to_the_line_that_called_it_and_says_so(tmp_pa
 
 
 def test_a_thread_of_the_user_has_lines_of_its_own(tmp_path: Path) -> None:
-    from torch._C._profiler import _ExperimentalConfig
-
-    try:
-        _ExperimentalConfig(profile_all_threads=True)
-    except TypeError:
-        pytest.skip(f"torch {torch.__version__} records only the thread that starts the profiler")
+    if not torch_compat.all_threads_are_safe():
+        pytest.skip(f"torch {torch.__version__} records no threads of the user's without a risk to the process")
     x = matrix()
 
     def in_thread() -> None:
