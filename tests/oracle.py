@@ -264,8 +264,11 @@ class Oracle:
 
     def _add_waits(self, result: Any) -> None:
         spans: dict[Any, list[Span]] = defaultdict(list)
+        blocking = {e.args.get("correlation") for e in self.work if "DtoH (Device -> Pageable)" in e.name}
         for event in self.cpu:
-            is_call = event.category == "cuda_runtime" and event.name in SYNC
+            is_call = event.category == "cuda_runtime" and (
+                event.name in SYNC or event.args.get("correlation") in blocking
+            )
             if is_call or event.name == "aten::_local_scalar_dense":
                 spans[self.stack(event).owner, event.thread].append((event.start, event.end))
         for (owner, _), found in spans.items():

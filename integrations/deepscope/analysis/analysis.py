@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask
+from deepscope.analysis.numbers.added_idle import added_idle
 from deepscope.analysis.numbers.call_paths import path_values
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
@@ -36,7 +37,9 @@ class Analysis:
     steps: int
     """How many there are in it."""
     window: Intervals
-    """Where wall time and idle time are measured."""
+    """The stretches of time that are looked at."""
+    unrecorded: Intervals
+    """`window` without what recording added (`added_idle`): where wall time and idle time are measured."""
     counted: Mask
     """Which pieces of work were launched within the extent; shape (w,)."""
     columns: Columns
@@ -82,6 +85,7 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     modules = find_modules(trace, calls)
     phases = find_phases(trace, calls, operators, modules, training)
     extent, window, steps = narrow(attribution, modules, phases, view)
+    unrecorded = added_idle(attribution).complement(window)
     scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
     cpu = cpu_time(
         trace,
@@ -97,18 +101,19 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     )
     by_path = path_values(work, cpu.self_by_path, extent)
     has_device = work.metric == "device"
-    waits = find_waits(trace, has_device=has_device)
+    waits = find_waits(trace, work)
     flops = flops_of_operators(trace, operators)
-    line = timeline(trace.events, runs, training.thread, window) if has_device else None
+    line = timeline(trace.events, runs, training.thread, unrecorded) if has_device else None
     memory = find_memory(trace, calls.nested, owners.location, len(scopes.locations), extent, on_cpu=not has_device)
     callers = owners.location[compiled_regions(trace)]
-    idle_causes, of_idle = idle_by_cause(attribution, line, window, phases, waits)
+    idle_causes, of_idle = idle_by_cause(attribution, line, unrecorded, phases, waits)
     framework = of_idle if has_device else cpu.framework
     return Analysis(
         attribution=attribution,
         extent=extent,
         steps=steps,
         window=window,
+        unrecorded=unrecorded,
         counted=extent.launched(work.launch_ns),
         columns=line_columns(
             attribution,
@@ -119,7 +124,7 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
             waits=waits,
             flops=flops.counted,
             memory=memory,
-            idle_in=window,
+            idle_in=unrecorded,
             timeline=line,
         ),
         by_path=by_path,

@@ -122,7 +122,7 @@ def _whole_of(whole: Analysis, view: View) -> PartOf:
         view=view,
         device_ns=int(whole.attribution.work.duration_ns[whole.counted].sum()),
         self_cpu_ns=int(whole.columns["self_cpu_ns"].sum()),
-        wall_ns=whole.window.total_ns,
+        wall_ns=whole.unrecorded.total_ns,
     )
 
 

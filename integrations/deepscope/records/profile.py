@@ -51,7 +51,7 @@ from deepscope.records.view import Detail, PartOf
 from deepscope.records.whole_run import WholeRun
 from deepscope.records.why import Peaks
 
-PROFILE_FORMAT = 27
+PROFILE_FORMAT = 28
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -98,7 +98,7 @@ class Totals(msgspec.Struct, kw_only=True):
     """Union of device work per device, summed over devices."""
     idle_ns: Sum
     wall_ns: Sum
-    """The window: the steps; without steps first to last event."""
+    """The window (the steps; without steps first to last event) without `added_ns`."""
     wait_ns: Sum
     steps: Largest
     launches: Sum
@@ -106,6 +106,8 @@ class Totals(msgspec.Struct, kw_only=True):
     peak_bytes: Sum = 0
     flops: Sum = 0
     recording_ns: Sum = 0
+    added_ns: Sum = 0
+    """What recording added to the window while no device worked: in no step, and in no idle time."""
     worker_ns: Sum = 0
     worker_cpu_ns: Sum = 0
     untold_ns: Sum = 0

@@ -106,7 +106,7 @@ def _of_steps(profile: Profile) -> RunVerdict:
         return _of_failure(profile.memory.failure, profile)
     if profile.part_of is not None:
         return _of_part(profile)
-    parts = {row.name: row.time_ns for row in profile.overview if row.section == "step"}
+    parts = _parts(profile)
     whole = sum(parts.values())
     if not whole:
         return RunVerdict("unknown", None, "Cannot tell what the time goes to: this trace has no work.")
@@ -126,6 +126,18 @@ def _of_steps(profile: Profile) -> RunVerdict:
         words += "; times are rough, for other programs had the cores"
     file, number = (line.file, line.line) if line is not None else ("", 0)
     return RunVerdict(first.cause, first.share, printable(f"{words}."), file, number)
+
+
+_WITHOUT_WORK = ("data loader", "runtime", "CPU", "other")
+"""The parts of the recorded steps' time in which no device works; recording added to these."""
+
+
+def _parts(profile: Profile) -> dict[str, int]:
+    """Where the steps' time goes; each part without a device's work has its share of what recording added."""
+    parts = {row.name: row.time_ns for row in profile.overview if row.section == "step"}
+    idle_ns = sum(parts.get(name, 0) for name in _WITHOUT_WORK)
+    kept = max(1 - profile.totals.added_ns / idle_ns, 0.0) if idle_ns else 1.0
+    return {name: round(ns * kept) if name in _WITHOUT_WORK else ns for name, ns in parts.items()}
 
 
 def _of_failure(failure: MemoryFailure, profile: Profile) -> RunVerdict:

@@ -71,6 +71,13 @@ def test_waits_that_lie_in_one_another_count_once(profile_of, at):
     assert profile.totals.wait_ns == 700
 
 
+@pytest.mark.parametrize(("direction", "waited"), [("DtoH", 500), ("HtoD", 0), ("DtoD", 0)])
+def test_a_copy_into_memory_that_is_not_pinned_is_there_when_its_call_returns(profile_of, at, direction, waited):
+    copied = scopes((10, 0, 1000)).op("aten::copy_", 50, 600)
+    copied.memcpy(direction, 4, 100, 560, 30, launch_duration=500)
+    assert at(profile_of(copied), 10).wait_ns == waited
+
+
 def test_nothing_waits_for_a_device_that_is_not_there(profile_of):
     assert profile_of(scopes((10, 0, 1000)).op("aten::_local_scalar_dense", 100, 500)).totals.wait_ns == 0
 

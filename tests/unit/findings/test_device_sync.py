@@ -109,8 +109,10 @@ def test_what_waits_is_named(findings_of, operators, words):
         builder.kernel("k", at + 5 * US, at + 10 * US, 590 * US)
         for depth, name in enumerate(operators):
             builder.op(name, at + (20 + depth) * US, (600 - 2 * depth) * US)
-        builder.memcpy("DtoH", 4, at + 30 * US, at + 600 * US, 5 * US)
-        builder.runtime("cudaStreamSynchronize", at + 40 * US, 570 * US)
+        waiting = 550 * US if "aten::copy_" in operators else 0  # as into memory that is not pinned
+        name = f"Memcpy DtoH (Device -> {'Pageable' if waiting else 'Pinned'})"
+        builder.kernel(name, at + 40 * US, at + 600 * US, 5 * US, category="gpu_memcpy", launch_duration=waiting)
+        builder.runtime("cudaStreamSynchronize", at + 40 * US + waiting, 570 * US - waiting)
     (found,) = findings_of(builder, "DS001")
     assert words in found.message
     assert found.evidence["wait_ns"] == 3 * 570 * US

@@ -38,7 +38,7 @@ class Facts:
         self.work = self.attribution.work
         self.locations = self.attribution.scopes.locations
         self.lines = len(self.locations)
-        self.wall_ns = analysis.window.total_ns
+        self.wall_ns = analysis.unrecorded.total_ns
         self.steps = int(analysis.extent.holds(self.attribution.training.steps.spans.start).sum())
         """Steps within the extent, 0 where none are marked."""
         self.has_device = self.work.metric == "device"
@@ -118,7 +118,14 @@ class Facts:
         window = self.analysis.window
         clipping = nearest_to(self.work.node, self.attribution.calls.parent, self.clipping.loops) >= 0
         return find_gaps(
-            self.work, self.analysis.phases, window, self.waits, self.recording, searching=searching, clipping=clipping
+            self.work,
+            self.analysis.phases,
+            window,
+            self.waits,
+            self.lines,
+            unrecorded=self.analysis.unrecorded,
+            searching=searching,
+            clipping=clipping,
         )
 
     @cached_property
@@ -143,6 +150,9 @@ class Facts:
     def by_line_of_cpu(self, stretches: Intervals) -> Int64:
         """Stretches of time by the training thread's line, less what recording cost; shape (lines + 1,)."""
         line = self.timeline
+        if self.has_device:
+            stretches = stretches.intersection(self.analysis.unrecorded)
+            return by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
         spent = by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
         return np.asarray(np.maximum(spent - self.recording.by_line(stretches), 0))
 

@@ -10,7 +10,6 @@ from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
 from deepscope.analysis.numbers.phases import PhaseTimeline
-from deepscope.analysis.numbers.recording_cost import RecordingCost
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.work import Work
 from deepscope.records import PHASES
@@ -43,7 +42,7 @@ class Gaps:
     clip_launch: Int64
     """By line: what is `launch` for other kernels, before those that clip gradients one by one."""
     launch: Int64
-    """By line: short gaps before kernels that the CPU launched late, less what recording cost there."""
+    """By line: short gaps before kernels that the CPU launched late."""
     rest: list[Intervals]
     """By device: long gaps without any of these causes."""
 
@@ -53,8 +52,9 @@ def find_gaps(
     phases: PhaseTimeline,
     within: Intervals,
     waits: CausedWaits,
-    recording: RecordingCost,
+    lines: int,
     *,
+    unrecorded: Intervals,
     searching: Intervals,
     clipping: Mask,
 ) -> Gaps:
@@ -65,33 +65,33 @@ def find_gaps(
         phases: of the trace.
         within: the window.
         waits: those of the training thread.
-        recording: what it cost.
+        lines: how many there are.
+        unrecorded: the window without what recording added, which is nobody's and in none of these.
         searching: when convolutions try out algorithms; what is idle meanwhile is theirs and in none of these.
         clipping: which work clips gradients one by one, shape (w,).
     """
     is_data = phases.phase == PHASES.index("data")
     data = union(phases.spans.start[is_data], phases.spans.end[is_data])
-    lines = recording.lines
     loader, rest = [], []
     after_wait = np.zeros((max(WaitCause) + 1, lines + 1), np.int64)
     launch, clip_launch = np.zeros((2, lines + 1), np.int64)
     for device, working in work.busy.items():
         free = working.complement(searching.complement(within) if len(searching.start) else within)
-        loader.append(free.intersection(data))
+        loader.append(free.intersection(data).intersection(unrecorded))
         pieces = data.complement(free) if len(data.start) else free
         taken, line, cause = _explained_by_waits(pieces, waits)
-        np.add.at(after_wait, (np.maximum(cause, 0), line), taken)
         after = pieces.start + taken
+        np.add.at(after_wait, (np.maximum(cause, 0), line), unrecorded.overlap_ns(pieces.start, after))
         is_short = pieces.end - pieces.start < LAUNCH_GAP_NS
         ended_by = _launched_late(work, device, pieces)
-        left = pieces.end - after - recording.within(after, pieces.end)
+        left = unrecorded.overlap_ns(after, pieces.end)
         counted = is_short & (ended_by >= 0) & (left >= TURNAROUND_NS)
         clips = counted & np.append(clipping, False)[ended_by]
         clip_launch += by_line(work.location[ended_by[clips]], lines, left[clips])
         counted &= ~clips
         launch += by_line(work.location[ended_by[counted]], lines, left[counted])
         # Long gaps go to the line that the CPU was on.
-        rest.append(union(after[~is_short], pieces.end[~is_short]))
+        rest.append(union(after[~is_short], pieces.end[~is_short]).intersection(unrecorded))
     copied, checked, clipped = after_wait[[WaitCause.COPY_IN, WaitCause.CHECK, WaitCause.CLIPPING]]
     synced = after_wait.sum(axis=0) - copied - checked - clipped
     return Gaps(loader, synced, copied, checked, clipped, clip_launch, launch, rest)

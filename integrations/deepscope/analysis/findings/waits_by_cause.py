@@ -109,7 +109,11 @@ def caused_waits(
             chosen[around] = True
             has = nearest_to(found, parent, chosen) >= 0
             cause = np.where(has & ((meant != WaitCause.CLIPPING) | (cause == WaitCause.VALUE)), meant, cause)
-    return CausedWaits(events.start_ns[found], events.end_ns[found], location[found], cause)
+    # A copy into memory that is not pinned waits in its own call, and in one behind it once more.
+    goes_on = np.append(False, (copy[1:] == copy[:-1]) & (copy[1:] >= 0))[: len(found)]
+    ends = np.append(~goes_on[1:], True)[: len(found)]
+    first = found[~goes_on]
+    return CausedWaits(events.start_ns[first], events.end_ns[found[ends]], location[first], cause[~goes_on])
 
 
 def _outermost(start: Int64, end: Int64, events: Int64) -> Int64:

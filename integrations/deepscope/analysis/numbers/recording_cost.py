@@ -33,6 +33,7 @@ _LITTLE = 0.25
 """Of what is left of a line's time in a step: recording cost it little there."""
 _WITH_OPERATORS = 4
 """Times its operators' time that a line's Python takes at least where it is more than what calls them."""
+_WHOLE = Extent(None)
 _FEWEST = 16
 """Neighbouring runs that tell which part of an entry lies between them; with fewer all of it counts within."""
 
@@ -40,6 +41,11 @@ _FEWEST = 16
 def cost_of_entry_ns(trace: Trace, scopes: Scopes) -> int:
     """What one entry of a line scope cost; 0 for traces of others."""
     return _bounded(trace.header.lines.cost_ns) if scopes.source == "scopes" else 0
+
+
+def operator_cost_ns(trace: Trace) -> int:
+    """What the recording of one operator cost; 0 for traces of others."""
+    return _bounded(trace.header.lines.operator_ns)
 
 
 def _bounded(cost_ns: float) -> int:
@@ -61,8 +67,8 @@ def cost_by_run(trace: Trace, scopes: Scopes, runs: LineRuns, operator_lines: In
     cost += np.bincount(runs.caller[entered & (runs.caller >= 0)], minlength=count) * between_ns
     cost += np.bincount(library, minlength=count) * entry_ns
     started = operator_lines[operator_lines >= 0]
-    cost += np.bincount(started, minlength=count) * _bounded(trace.header.lines.operator_ns)
-    marks, marked_ns = _marks(trace, extent)
+    cost += np.bincount(started, minlength=count) * operator_cost_ns(trace)
+    marks, marked_ns = marked_costs(trace, extent)
     place = _runs_around(trace, marks, runs)
     np.add.at(cost, place[place >= 0], marked_ns[place >= 0])
     return cost
@@ -165,7 +171,7 @@ def _between_ns(trace: Trace, scopes: Scopes, runs: LineRuns, entry_ns: int) -> 
     return int(np.median(gaps)) if len(gaps) >= _FEWEST else 0
 
 
-def _marks(trace: Trace, extent: Extent) -> tuple[Int64, Int64]:
+def marked_costs(trace: Trace, extent: Extent = _WHOLE) -> tuple[Int64, Int64]:
     """The recorder's marks within the extent (events), and the cost that each tells."""
     others = of_kind(trace, Kind.OTHER) & extent.holds(trace.events.start_ns)
     told_ns = np.zeros(len(trace.strings) + 1, np.int64)
@@ -213,7 +219,7 @@ def recording_cost(
 
     `taken_by_run` is what plain steps tell (`BesidePlain`), shape (k,).
     """
-    marks, marked_ns = _marks(trace, Extent(None))
+    marks, marked_ns = marked_costs(trace)
     around = _runs_around(trace, marks, runs)
     nodes = np.concatenate((runs.nodes, runs.library, marks))
     entry_ns = np.full(len(runs.nodes) + len(runs.library), cost_of_entry_ns(trace, scopes))

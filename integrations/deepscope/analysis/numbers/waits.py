@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.selection import by_line, named, of_kind
+from deepscope.analysis.ownership.work import Work
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 from deepscope.trace.names import is_sync, is_sync_operator
 
+_INTO_PAGEABLE = re.compile(r"Memcpy DtoH \(Device -> Pageable\)")
+"""Such a copy is there when its call returns, asynchronous by name or not (CUDA's "API synchronization behavior")."""
 
-def find_waits(trace: Trace, *, has_device: bool) -> Int64:
+
+def find_waits(trace: Trace, work: Work) -> Int64:
     """The events (ascending indexes, shape (k,)) in which a CPU thread waits for the device.
 
     In a trace without device work an operator such as `.item()` waits for nothing.
     """
     found = named(trace, of_kind(trace, Kind.RUNTIME), is_sync)
-    if has_device:
+    if work.metric == "device":
         found |= named(trace, of_kind(trace, Kind.OPERATOR), is_sync_operator)
+        copies = named(trace, of_kind(trace, Kind.MEMCPY), _INTO_PAGEABLE.fullmatch)
+        calls = work.node[copies[work.event]]
+        calls = calls[calls >= 0]
+        found[calls[trace.events.kind[calls] == Kind.RUNTIME]] = True
     return np.flatnonzero(found)
 
 

@@ -67,7 +67,7 @@ def _steps(analysis: Analysis) -> Mask:
 def _beside(analysis: Analysis) -> Shares:
     of = analysis.attribution
     if analysis.timeline is not None:
-        return idle_by_step(of.work, analysis.timeline, of.training.steps, analysis.window)
+        return idle_by_step(of.work, analysis.timeline, of.training.steps, analysis.unrecorded)
     if not len(analysis.python_by_run):
         nothing = np.zeros(0, np.int64)
         return Shares(nothing, nothing, nothing)

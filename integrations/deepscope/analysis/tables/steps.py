@@ -37,16 +37,17 @@ def step_table(analysis: Analysis, calls: CollectiveCalls) -> list[Step]:
         span = Intervals(steps.spans.start[i : i + 1], steps.spans.end[i : i + 1])
         if not analysis.extent.holds(span.start).all():
             continue
-        wall = analysis.phases.wall_ns(span).tolist()
+        unrecorded = analysis.unrecorded.intersection(span)
+        wall = analysis.phases.wall_ns(unrecorded).tolist()
         computing_ns, communication_ns, exposed_ns = exchange.within(span)
         result.append(
             Step(
                 number=int(steps.number[i]),
                 start_ns=int(span.start[0]),
-                duration_ns=span.total_ns,
+                duration_ns=unrecorded.total_ns,
                 device_ns=int(device[i]),
                 busy_ns=sum(int(one.overlap_ns(span.start, span.end)[0]) for one in work.busy.values()),
-                idle_ns=sum(one.total_ns for one in idle(work, span)),
+                idle_ns=sum(one.total_ns for one in idle(work, unrecorded)),
                 wait_ns=int(wait_by_line(events, analysis.waits, location, lines, Extent(span)).sum()),
                 phases={name: ns for name, ns in zip(PHASES, wall, strict=True) if ns},
                 launches=int(launches[i]),
@@ -147,7 +148,7 @@ def step_excess(of: Attribution) -> Excess:
 def phase_table(analysis: Analysis) -> list[Phase]:
     """The phases that hold any time, in the order of a step."""
     work = analysis.attribution.work
-    wall = analysis.phases.wall_ns(analysis.window).tolist()
+    wall = analysis.phases.wall_ns(analysis.unrecorded).tolist()
     calls = analysis.phases.calls(analysis.extent).tolist()
     phase = phase_of_work(work, analysis.phases)[analysis.counted]
     device = by_line(phase, len(PHASES), work.duration_ns[analysis.counted]).tolist()

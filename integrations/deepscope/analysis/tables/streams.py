@@ -69,7 +69,7 @@ def stream_table(analysis: Analysis) -> list[Stream]:
             collectives=counts["collective"][i],
             busy_ns=busy[i].total_ns,
             overlapped_ns=_overlapped(busy, [j for j, other in enumerate(streams) if other[0] == device and j != i], i),
-            idle_ns=window.total_ns - busy[i].total_ns,
+            idle_ns=analysis.unrecorded.total_ns - busy[i].total_ns,
             host_wait_ns=int(waits[i, 0]),
             kernel_wait_ns=int(waits[i, 1]),
             other_wait_ns=int(waits[i, 2]),

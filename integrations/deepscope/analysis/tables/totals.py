@@ -44,8 +44,9 @@ def totals(analysis: Analysis) -> Totals:
         device_ns=int(work.duration_ns[analysis.counted].sum()),
         untold_ns=int(work.duration_ns[analysis.counted & work.untold].sum()),
         busy_ns=busy,
-        idle_ns=sum(one.total_ns for one in idle(work, analysis.window)),
-        wall_ns=analysis.window.total_ns,
+        idle_ns=sum(one.total_ns for one in idle(work, analysis.unrecorded)),
+        wall_ns=analysis.unrecorded.total_ns,
+        added_ns=analysis.window.total_ns - analysis.unrecorded.total_ns,
         steps=analysis.steps,
         **sums,
     )

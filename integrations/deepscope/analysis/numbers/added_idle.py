@@ -1,0 +1,138 @@
+"""Idle time of the devices that recording added: a step that nobody records has none of it.
+
+Kernels take as long when they are recorded; what makes a recorded step longer than a plain one is the CPU, which comes
+later with the next kernel. Hooks of lines and operators are known to cost something; what recorded steps take beyond
+the plain ones on top of that is the time in operators and calls of the runtime, drawn out by torch's profiler and by
+the device's tracer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask, of_kind
+from deepscope.analysis.numbers.idle import timeline
+from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns
+from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.trace.arrays import distinct_values
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
+
+Floats = npt.NDArray[np.float64]
+
+
+def added_idle(of: Attribution) -> Intervals:
+    """The stretches of time, in which no device worked, that were not without the recording; none on a CPU alone.
+
+    If the header tells of plain steps, the median step is no longer than the median plain one without them. Else they
+    are the known cost of what was recorded while no device worked.
+    """
+    nothing = np.zeros(0, np.int64)
+    known_at, known_ns = _known_costs(of)
+    steps, plain = of.training.steps.spans, of.trace.header.plain_steps
+    has_plain = plain is not None and len(steps.start) > 0 and plain.wall.quartiles_ns[1] > 0
+    if of.work.metric != "device" or not (len(known_at) or has_plain):
+        return Intervals(nothing, nothing)
+    stretches = _stretches(of)
+    length = (stretches.end - stretches.start).astype(np.float64)
+    taken = _carried_on(stretches, _sums(stretches, known_at, known_ns))
+    if plain is not None and has_plain:
+        drawn_out = np.minimum(_recorded(of).overlap_ns(stretches.start, stretches.end), length - taken)
+        beyond = _beyond(steps.end - steps.start, plain.wall.quartiles_ns)
+        step = of.training.steps.of(stretches.start)
+        known, more = (_by_step(step, one, len(beyond)) for one in (taken, drawn_out))
+        taken = taken * min(_median_ratio(beyond, known), 1.0)
+        taken += drawn_out * min(_median_ratio(np.maximum(beyond - known, 0), more), 1.0)
+    return _evenly(stretches, taken / np.maximum(length, 1), of)
+
+
+def _beyond(wall_ns: Int64, quartiles_ns: tuple[int, int, int]) -> Floats:
+    """What each step takes beyond the median plain one, if most take longer than three of four plain ones."""
+    _, pace, high = quartiles_ns
+    return np.maximum(wall_ns - pace, 0).astype(np.float64) * (np.median(wall_ns) > high)
+
+
+def _by_step(step: Int64, values: Floats, steps: int) -> Floats:
+    return np.bincount(step[step >= 0], values[step >= 0], steps).astype(np.float64)
+
+
+def _median_ratio(over: Floats, under: Floats) -> float:
+    known = under > 0
+    return float(np.median(over[known] / under[known])) if known.any() else 0.0
+
+
+def _known_costs(of: Attribution) -> tuple[Int64, Int64]:
+    """Where recording cost a known time, and how long."""
+    trace, runs = of.trace, of.runs
+    entries = np.concatenate((runs.nodes, runs.library))
+    marks, marked_ns = marked_costs(trace)
+    rows = np.concatenate((entries, marks, of.operators.nodes))
+    cost_ns = np.concatenate(
+        (
+            np.full(len(entries), cost_of_entry_ns(trace, of.scopes)),
+            marked_ns,
+            np.full(len(of.operators.nodes), operator_cost_ns(trace)),
+        )
+    )
+    chosen = (cost_ns > 0) & _trains(of, rows)
+    return trace.events.start_ns[rows[chosen]], cost_ns[chosen]
+
+
+def _recorded(of: Attribution) -> Intervals:
+    """When operators and calls of the runtime were under way."""
+    rows = np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME))
+    rows = rows[_trains(of, rows)]
+    return union(of.trace.events.start_ns[rows], of.trace.events.end_ns[rows])
+
+
+def _trains(of: Attribution, rows: Int64) -> Mask:
+    """Which events ran on the training thread, or below autograd's engine."""
+    return np.asarray((of.trace.events.thread[rows] == of.training.thread) | of.calls.backward[rows])
+
+
+def _stretches(of: Attribution) -> Intervals:
+    """The window's time without any device's work, cut at steps and where the training thread's line changes."""
+    busy = of.work.busy.values()
+    working = union(np.concatenate([one.start for one in busy]), np.concatenate([one.end for one in busy]))
+    idle, steps = working.complement(of.training.window), of.training.steps.spans
+    lines = timeline(of.trace.events, of.runs, of.training.thread, of.training.window)
+    return _cut(idle, np.concatenate((steps.start, steps.end, lines.start, lines.end)))
+
+
+def _cut(spans: Intervals, at: Int64) -> Intervals:
+    cuts = distinct_values(np.concatenate((spans.start, spans.end, at)))
+    start, end = cuts[:-1], cuts[1:]
+    inside = spans.locate(start) >= 0
+    return Intervals(start[inside], end[inside])
+
+
+def _sums(stretches: Intervals, at: Int64, weight: Int64) -> Int64:
+    """The weights of what lies in each stretch; shape (k,)."""
+    place = stretches.locate(at)
+    return np.bincount(place[place >= 0], weight[place >= 0], len(stretches.start)).astype(np.int64)
+
+
+def _carried_on(stretches: Intervals, cost_ns: Int64) -> Floats:
+    """Of costs that are longer than their stretch, the rest lies in those that touch it behind; shape (k,).
+
+    A part of what the entry of a line costs is outside of the line.
+    """
+    length = stretches.end - stretches.start
+    surplus = np.cumsum(cost_ns - length)
+    begins = np.append(True, stretches.start[1:] != stretches.end[:-1])[: len(length)]
+    before = np.append(0, surplus[:-1])[: len(length)][begins][np.cumsum(begins) - 1]
+    # The lowest sum since the stretches began to touch: each run of them lies far below the one before.
+    depth = np.cumsum(begins) * (2 * int(np.abs(surplus).max(initial=0)) + 1)
+    lowest = np.minimum(np.minimum.accumulate(surplus - before - depth), -depth) + depth
+    left = surplus - before - lowest
+    waiting = np.where(begins, 0, np.append(0, left[:-1])[: len(length)])
+    return np.asarray(cost_ns + waiting - left, np.float64)
+
+
+def _evenly(stretches: Intervals, part: Floats, of: Attribution) -> Intervals:
+    """The same part of all that lies between two events in a stretch: its causes keep their proportions."""
+    pieces = _cut(stretches, of.trace.events.start_ns)
+    of_piece = part[stretches.locate(pieces.start)]
+    return union(pieces.start, pieces.start + np.floor((pieces.end - pieces.start) * of_piece).astype(np.int64))

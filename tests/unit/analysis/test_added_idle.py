@@ -1,0 +1,133 @@
+"""Idle time that recording added to a device's, beside a simulation of the same steps without recording."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepscope.analysis.build import build_profile
+from deepscope.records import Profile
+from deepscope.trace.read import read_trace
+from trace_builder import TraceBuilder
+
+FILE = "/home/me/model.py"
+US = 1_000
+TINY, PAUSE, LARGE, SYNC = 4, 5, 6, 7
+"""Lines: many tiny kernels; Python alone; kernels that take longer than to launch; a wait for all of them."""
+HOOK_NS, OPERATOR_NS = 30 * US, 15 * US
+"""What an entry of a line and an operator take longer while they are recorded."""
+
+
+@dataclass
+class Simulated:
+    """Steps of one thread and one device, either recorded or plain."""
+
+    recorded: bool
+    pauses: tuple[int, ...] = (2000 * US,) * 3
+    kernel_ns: int = 300 * US
+    """Of the large ones."""
+    header: dict[str, Any] = field(default_factory=dict)
+    idle_ns: dict[int, int] = field(default_factory=dict)
+    """What a line let the device idle, by the simulation's own book."""
+    lengths: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.now = self.free = 0
+        self.builder = TraceBuilder(deepscope=self.header)
+        for number, pause in enumerate(self.pauses):
+            begin = self.now
+            self._line(TINY, 40, 5 * US)
+            self._line(PAUSE, 0, 0, pause)
+            self._line(LARGE, 6, self.kernel_ns)
+            self._line(SYNC, 0, 0, max(self.free - self.now, 0) + 20 * US)
+            self.lengths.append(self.now - begin)
+            self.builder.step(number, begin, self.now - begin)
+
+    def _line(self, line: int, operators: int, kernel_ns: int, python_ns: int = 10 * US) -> None:
+        begin = self.now
+        self.now += python_ns + HOOK_NS * self.recorded
+        if line == SYNC:
+            self.builder.runtime("cudaStreamSynchronize", begin + 1, self.now - begin - 2)
+        for _ in range(operators):
+            at, self.now = self.now, self.now + 20 * US + OPERATOR_NS * self.recorded
+            self.builder.op("aten::mul", at, self.now - at)
+            start = max(self.free, self.now - 2 * US)
+            self.builder.kernel("mul", self.now - 5 * US, start, kernel_ns, launch_duration=4 * US)
+            self._note_idle(line, begin, start)
+            self.free = start + kernel_ns
+        self._note_idle(line, begin, self.now)
+        self.builder.line(FILE, line, "forward", begin, self.now - begin)
+
+    def _note_idle(self, line: int, begin: int, until: int) -> None:
+        """The device was free from the end of its last work, or of the last note of it, on."""
+        since = max(self.free, begin)
+        if until > since:
+            self.idle_ns[line] = self.idle_ns.get(line, 0) + until - since
+            self.free = until
+
+
+def profile(of: Simulated, folder: Path) -> Profile:
+    found = build_profile(read_trace(of.builder.write(folder / "built.json")))
+    assert sum(line.idle_ns for line in found.lines) + found.no_line.idle_ns == found.totals.idle_ns
+    assert found.totals.busy_ns + found.totals.idle_ns == found.totals.wall_ns
+    assert [one.busy_ns + one.idle_ns for one in found.steps] == [one.duration_ns for one in found.steps]
+    assert sum(one.duration_ns for one in found.steps) == found.totals.wall_ns
+    assert sum(one.wall_ns for one in found.phases) == found.totals.wall_ns
+    return found
+
+
+def header(plain: Simulated | None, *, cost_ns: int = 0) -> dict[str, Any]:
+    found: dict[str, Any] = {"lines": {"backend": "monitoring", "cost_ns": cost_ns}}
+    if plain is not None:
+        quartiles = [int(one) for one in statistics.quantiles(plain.lengths, method="inclusive")]
+        times = {"mean_ns": quartiles[1], "quartiles_ns": quartiles}
+        found["plain_steps"] = {"steps": 20, "wall": times, "cpu": times}
+    return found
+
+
+def idle_of(found: Profile) -> dict[int, int]:
+    return {line.line: line.idle_ns for line in found.lines}
+
+
+@pytest.mark.parametrize("cost_ns", [0, HOOK_NS])
+def test_idle_time_is_that_of_steps_that_nobody_records(tmp_path: Path, cost_ns: int):
+    plain = Simulated(recorded=False)
+    found = profile(Simulated(recorded=True, header=header(plain, cost_ns=cost_ns)), tmp_path)
+    assert found.totals.wall_ns == pytest.approx(sum(plain.lengths), rel=0.01)
+    assert found.totals.busy_ns == 3 * (40 * 5 + 6 * 300) * US
+    shown = idle_of(found)
+    assert shown[TINY] == pytest.approx(plain.idle_ns[TINY], rel=0.12)
+    assert shown[PAUSE] == pytest.approx(plain.idle_ns[PAUSE], rel=0.03)
+
+
+def test_recorded_and_plain_steps_of_one_length_are_left_as_they_are(tmp_path: Path):
+    plain = Simulated(recorded=False)
+    same = Simulated(recorded=False, header=header(plain, cost_ns=HOOK_NS))
+    assert idle_of(profile(same, tmp_path)) == {line: plain.idle_ns.get(line, 0) for line in (TINY, PAUSE, LARGE, SYNC)}
+
+
+def test_without_plain_steps_the_known_cost_alone_is_taken_off(tmp_path: Path):
+    bare, known = (profile(Simulated(recorded=True, header=header(None, cost_ns=ns)), tmp_path) for ns in (0, HOOK_NS))
+    assert bare.totals.wall_ns == sum(Simulated(recorded=True).lengths)
+    # In each step the first two lines are entered while the device has nothing to do.
+    assert bare.totals.wall_ns - known.totals.wall_ns == pytest.approx(3 * 2 * HOOK_NS, abs=US)
+
+
+def test_a_longer_pause_stays_the_longer_step(tmp_path: Path):
+    pauses = (2000 * US,) * 4 + (9000 * US,)
+    plain = Simulated(recorded=False, pauses=pauses)
+    found = profile(Simulated(recorded=True, pauses=pauses, header=header(plain, cost_ns=HOOK_NS)), tmp_path)
+    assert idle_of(found)[PAUSE] == pytest.approx(plain.idle_ns[PAUSE], rel=0.03)
+    shown = [one.duration_ns for one in found.steps]
+    assert shown == pytest.approx(plain.lengths, rel=0.05)
+
+
+def test_work_that_keeps_the_device_busy_loses_nothing(tmp_path: Path):
+    plain = Simulated(recorded=False, pauses=(0, 0, 0), kernel_ns=5000 * US)
+    found = profile(Simulated(recorded=True, pauses=(0, 0, 0), kernel_ns=5000 * US, header=header(plain)), tmp_path)
+    assert found.totals.wall_ns == pytest.approx(sum(plain.lengths), rel=0.01)
+    assert found.totals.busy_ns == 3 * (40 * 5 + 6 * 5000) * US
