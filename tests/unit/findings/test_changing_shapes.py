@@ -21,7 +21,7 @@ US = 1_000
 def steps(
     searching: tuple[int, ...] = (0, 1, 2, 3),
     *,
-    timed: bool = True,
+    timed: str = "cudaEventElapsedTime",
     shapes: list[Any] | None = None,
     header: dict[str, Any] | None = None,
 ) -> TraceBuilder:
@@ -47,7 +47,7 @@ def steps(
                 builder.kernel(candidate, then, then + 10 * US, 100 * US)
                 builder.runtime("cudaEventSynchronize", then + 5 * US, 110 * US)
                 if timed:
-                    builder.runtime("cudaEventElapsedTime", then + 120 * US, 2 * US)
+                    builder.runtime(timed, then + 120 * US, 2 * US)
         then = at + (103 + length) * US
         builder.kernel("winograd", then - 5 * US, max(then, at + 205 * US), 100 * US)
     return builder
@@ -65,7 +65,7 @@ def test_searches_in_several_steps_are_found_with_what_they_take_once_the_queue_
 
 def test_its_waits_and_its_idle_time_are_no_other_findings(findings_of):
     assert [findings_of(steps(), code) for code in ("DS001", "DS004", "DS005")] == [[], [], []]
-    assert findings_of(steps(timed=False), "DS001") != []
+    assert findings_of(steps(timed=""), "DS001") != []
 
 
 def test_shapes_are_counted_where_they_are_recorded(findings_of):
@@ -85,7 +85,19 @@ def test_one_step_that_searches_is_what_benchmark_is_for(findings_of, searching)
 
 
 def test_a_convolution_that_waits_and_measures_nothing_does_not_search(findings_of):
-    assert findings_of(steps(timed=False), "DS023") == []
+    assert findings_of(steps(timed=""), "DS023") == []
+
+
+def test_a_time_read_by_a_function_that_kineto_has_no_name_for_is_one(findings_of):
+    (found,) = findings_of(steps(timed="INVALID"), "DS023")
+    assert found.evidence["searches"] == 4
+
+
+def test_a_function_without_a_name_alone_is_no_search(findings_of):
+    builder = steps(())
+    for number in range(4):
+        builder.runtime("INVALID", number * 1000 * US + 105 * US, US)
+    assert findings_of(builder, "DS023") == []
 
 
 def test_a_measurement_of_the_users_is_no_search(findings_of):

@@ -185,18 +185,27 @@ class Facts:
 _TIMES = re.compile(r"(?:cuda|hip)EventElapsedTime\w*")
 """The call that reads how long a candidate took: `time_sorted_plan` of cudnn_frontend_find_plan.h, and
 `cudnnFindConvolution…AlgorithmEx` before. Nothing else in a convolution asks that."""
+_TIMES_OR_NEWER = re.compile(r"(?:cuda|hip)EventElapsedTime\w*|INVALID")
+"""The same, and what Kineto calls a function that is newer than it (CUDA 13's of that name for torch 2.11)."""
+_AWAITS_CANDIDATE = re.compile(r"(?:cuda|hip)EventSynchronize")
 _CONVOLUTION = re.compile(r"aten::\w*conv\w*")
 
 
 def convolution_searches(trace: Trace, parent: Int64) -> Int64:
     """The outermost convolutions (events, ascending) that search; `parent` encloses each event on its thread."""
-    operators = of_kind(trace, Kind.OPERATOR)
-    timed = np.flatnonzero(named(trace, of_kind(trace, Kind.RUNTIME), _TIMES.fullmatch))
-    if not len(timed):
-        return timed
+    operators, runtime = of_kind(trace, Kind.OPERATOR), of_kind(trace, Kind.RUNTIME)
+    timed, maybe_timed, awaited = (
+        np.flatnonzero(named(trace, runtime, one.fullmatch)) for one in (_TIMES, _TIMES_OR_NEWER, _AWAITS_CANDIDATE)
+    )
+    if not len(maybe_timed):
+        return maybe_timed
     convolutions = named(trace, operators, _CONVOLUTION.fullmatch)
-    found = distinct_values(nearest_to(timed, parent, convolutions))
-    found = found[found >= 0]
+
+    def around(events: Int64) -> Int64:
+        found = distinct_values(nearest_to(events, parent, convolutions))
+        return found[found >= 0]
+
+    found = np.union1d(around(timed), np.intersect1d(around(maybe_timed), around(awaited)))
     while len(found):
         above = nearest_to(pick(parent, found), parent, convolutions)
         if not (above >= 0).any():
