@@ -4,13 +4,16 @@ The bad program and the mended one run as whole processes, the order turning fro
 recording of the bad one. Both savings are shares of the step: the finding's of the recorded wall time less what
 recording lines cost, and what the mended program's step takes less than the bad one's without any recording. A busy
 spell of the machine holds up all of a step alike, and so tells in neither. Steps are timed by the CPU clock of their
-process, which other programs do not disturb: what a worker process does counts as done on a core that was free.
+process, which other programs do not disturb: what a worker process does counts as done on a core that was free. With
+`--device cuda` other programs show what a device alone can, and the clock on the wall times their steps.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,11 @@ from results import Goal, Result, make_parser
 
 _STEPS = Path(__file__).resolve().parent / "programs" / "advice.py"
 _PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "targets" / "advice"
-RULES = tuple(path.stem.upper() for path in sorted(_PROGRAMS.glob("ds*.py")))
+RULES = {
+    "cpu": tuple(path.stem.upper() for path in sorted(_PROGRAMS.glob("ds*.py"))),
+    "cuda": tuple(path.stem.upper() for path in sorted(_PROGRAMS.glob("device/ds*.py"))),
+}
+"""By what computes."""
 _HEAD = ["", "bad step ms", "mended step ms", "estimated", "measured", "estimated / measured", "found in the mended"]
 
 
@@ -40,24 +47,41 @@ class Round:
         return (self.bad_ms - self.mended_ms) / self.bad_ms
 
 
-def run(python: str, rule: str, steps: int, *words: str) -> dict[str, Any]:
-    command = [python, str(_STEPS), "--rule", rule, "--steps", str(steps), *words]
+def run(options: argparse.Namespace, rule: str, *words: str) -> dict[str, Any]:
+    settings = ["--rule", rule, "--steps", str(options.steps), "--device", options.device]
+    command = [options.python, str(_STEPS), *settings, *words]
     return run_for_result(f"{rule} {' '.join(words)}", command)[0]
 
 
-def run_round(python: str, rule: str, number: int, steps: int) -> Round:
+def run_round(options: argparse.Namespace, rule: str, number: int) -> Round:
     ways = [(), ("--mended",), ("--record",)]
     ways = ways[number % 3 :] + ways[: number % 3]
-    results = {words: run(python, rule, steps, *words) for words in ways}
+    results = {words: run(options, rule, *words) for words in ways}
     recorded = results["--record",]
     saving = sum(one["saving_ms"] for one in recorded["findings"] if one["code"] == rule)
-    mended = run(python, rule, steps, "--mended", "--record") if number == 0 else {"findings": []}
+    mended = run(options, rule, "--mended", "--record") if number == 0 else {"findings": []}
     return Round(
         bad_ms=results[()]["step_ms"],
         mended_ms=results["--mended",]["step_ms"],
         estimated=saving / recorded["step_ms"],
         others=sorted({one["code"] for one in mended["findings"]}),
     )
+
+
+def run_rounds(options: argparse.Namespace, rule: str) -> Iterator[Round]:
+    """Rounds as they end, in processes of their own or, with a device, in one."""
+    if options.device == "cpu":
+        yield from (run_round(options, rule, number) for number in range(options.repeats))
+        return
+    found = run(options, rule, "--rounds", str(options.repeats))
+    saving = sum(one["saving_ms"] for one in found["bad"]["findings"] if one["code"] == rule)
+    for timed in found["timings"]:
+        yield Round(
+            bad_ms=timed["bad"]["step_ms"],
+            mended_ms=timed["mended"]["step_ms"],
+            estimated=saving / found["bad"]["step_ms"],
+            others=sorted({one["code"] for one in found["mended"]["findings"]}),
+        )
 
 
 def middle(rounds: list[Round]) -> tuple[float, float, float, float]:
@@ -70,16 +94,17 @@ def middle(rounds: list[Round]) -> tuple[float, float, float, float]:
 def main() -> None:
     parser = make_parser(__doc__, 5)
     parser.add_argument("--steps", type=int, default=24, help="steps of each process (default 24)")
-    parser.add_argument("--rule", choices=RULES, action="append", help="only this one")
+    parser.add_argument("--rule", action="append", help="only this one")
+    parser.add_argument("--device", choices=RULES, default="cpu", help="what computes (default cpu)")
     options = parser.parse_args()
-    settings = {"repeats": options.repeats, "steps": options.steps}
+    settings = {"repeats": options.repeats, "steps": options.steps, "device": options.device}
     result = Result.of("advice", options, settings)
     table, errors, ratios = [_HEAD], [], []
-    for rule in options.rule or RULES:
+    for rule in options.rule or RULES[options.device]:
         rounds = []
-        for number in range(options.repeats):
-            rounds.append(run_round(options.python, rule, number, options.steps))
-            print(f"round {number + 1}  {rule}  {rounds[-1]}", file=sys.stderr)
+        for number, one in enumerate(run_rounds(options, rule), 1):
+            rounds.append(one)
+            print(f"round {number}  {rule}  {one}", file=sys.stderr)
         bad, mended, estimated, measured = middle(rounds)
         ratios.append(estimated / max(measured, 0.001))
         errors.append(abs(ratios[-1] - 1))

@@ -114,6 +114,7 @@ def _make_collective(kernel: dict[str, Any]) -> None:
 TRACES: dict[tuple[str, ...], Callable[[], list[dict[str, Any]]]] = {
     ("lightning-with-workers",): lambda: recorded("train.py", "lightning"),
     ("torch-with-stack",): lambda: recorded("train.py", "torch"),
+    ("device",): lambda: recorded("device.py"),
     ("grafted-device",): grafted_device,
     ("compiled",): lambda: recorded("compiled.py"),
     ("grafted-ranks-0", "grafted-ranks-1"): grafted_ranks,

@@ -144,6 +144,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--active", type=int, required=True)
     parser.add_argument("--threads", type=int, required=True, help="of torch's arithmetic; 0 leaves its default")
+    parser.add_argument("--accelerator", choices=["cpu", "gpu"], default="cpu")
     parser.add_argument("--folder", type=Path, required=True)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -155,7 +156,8 @@ def main() -> None:
     clock = StepClock()
     trainer = pl.Trainer(
         max_epochs=1,
-        accelerator="cpu",
+        accelerator=options.accelerator,
+        devices=1,
         callbacks=[clock],
         profiler=make_profiler(options.profiler, options.steps, options.active, options.folder),
         logger=False,

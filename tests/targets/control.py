@@ -67,4 +67,5 @@ def main(in_thread=None):
     scope = {"x": out}
     exec("y = x * 2\nz = y + 1", scope)
     made = eval("lambda t: t * 3")
-    total = made(scope["z"]).sum(); total.backward()
+    total = made(scope["z"]).sum()
+    total.backward()

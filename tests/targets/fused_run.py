@@ -12,7 +12,9 @@ from contextlib import nullcontext
 
 import deepscope
 
-recording = deepscope.profile(sys.argv[1], wait=0, warmup=0, active=2, **json.loads(sys.argv[2])) if sys.argv[2:] else None
+recording = (
+    deepscope.profile(sys.argv[1], wait=0, warmup=0, active=2, **json.loads(sys.argv[2])) if sys.argv[2:] else None
+)
 
 import torch
 import torch._inductor.config as inductor

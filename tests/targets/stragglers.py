@@ -1,6 +1,6 @@
 """DDP on gloo, one recording a plant: in each of them a line makes one rank late, which the test finds by its comment.
 
-    torchrun --nproc-per-node 4 stragglers.py FOLDER PLANT …
+torchrun --nproc-per-node 4 stragglers.py FOLDER PLANT …
 """
 
 import gc

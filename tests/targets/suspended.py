@@ -68,7 +68,8 @@ async def produce():
 
 async def worker(x):
     y = x + 1
-    await asyncio.sleep(0); y = y * 2
+    await asyncio.sleep(0)
+    y = y * 2
     total = y.sum() + (await compute(y)).sum()
     async for item in produce():
         total = total + item.sum()

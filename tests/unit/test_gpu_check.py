@@ -12,7 +12,7 @@ import pytest
 from deepscope.records import Line, Numbers, Profile, Resolved, Totals, TraceInfo
 from gpu.recorded import Recorded, line_of, union_ns
 
-WITHOUT_MARKS = {"test_compiled", "test_counters", "test_models"}
+WITHOUT_MARKS = {"test_advice", "test_compiled", "test_counters", "test_models"}
 """Checks of lines that something else than a mark names, and of no line."""
 
 GPU = Path(__file__).resolve().parents[1] / "gpu"

@@ -17,7 +17,9 @@ class Regressor(nn.Module):
 
     def __init__(self, columns: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(columns, 512), nn.GELU(), nn.Linear(512, 512), nn.GELU(), nn.Linear(512, 1))
+        self.layers = nn.Sequential(
+            nn.Linear(columns, 512), nn.GELU(), nn.Linear(512, 512), nn.GELU(), nn.Linear(512, 1)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = (x - x.mean(dim=0)) / (x.std(dim=0) + 1e-6)

@@ -29,7 +29,9 @@ def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.manual_seed(rank)
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.Linear(512, 10)))
+    model = DistributedDataParallel(
+        nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 512), nn.Linear(512, 10))
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     with deepscope.profile(FOLDER, wait=1, warmup=1, active=4, record_shapes=True) as recording:
         for _ in range(8):

@@ -27,8 +27,6 @@ def slow_disk(instructions):
     return rewrite(instructions)
 
 
-
-
 def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=timedelta(seconds=TIMEOUT_S))
