@@ -9,18 +9,21 @@ from deepscope.report.table_column import ColumnOf, field, share_column
 
 
 def tree_order(rows: Sequence[Module]) -> list[Module]:
-    """The modules, each before those below it; of those below one module the largest total first."""
+    """The modules, each before those below it; of those below one module the largest total first.
+
+    Paths may come twice: a module that `torch.compile` wraps bears that of its wrapper, which calls it.
+    """
     by_path = {row.path for row in rows}
     below: dict[str, list[Module]] = {}
     for row in sorted(rows, key=lambda row: (-row.total_device_ns, -row.total_cpu_ns, row.path)):
         below.setdefault(row.parent if row.parent in by_path else "", []).append(row)
     found: list[Module] = []
-    waiting = below.get("", [])[::-1]
-    while waiting:
-        row = waiting.pop()
-        found.append(row)
-        if row.path:
-            waiting += below.get(row.path, [])[::-1]
+    for top in ["", *below]:  # what is below itself alone stands behind the tree
+        waiting = below.pop(top, [])[::-1]
+        while waiting:
+            row = waiting.pop()
+            found.append(row)
+            waiting += below.pop(row.path, [])[::-1]
     return found
 
 
@@ -32,7 +35,7 @@ def largest_modules(rows: Sequence[Module], limit: int) -> list[Module]:
 
 def depths(rows: Sequence[Module]) -> list[int]:
     """How many of the rows stand above each one."""
-    parents = {row.path: row.parent for row in rows}
+    parents = {row.path: row.parent for row in reversed(rows)}  # of those with one path the first
     found: dict[str, int] = {}
     for row in rows:
         way = []

@@ -9,6 +9,7 @@ from deepscope.analysis.build import build_profile
 from deepscope.records import Module, Profile
 from deepscope.report.json_report import json_report
 from deepscope.report.module_columns import children_of, depths, largest_modules, tree_order
+from deepscope.report.module_folding import plain_modules
 from deepscope.report.text import text_report
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
@@ -41,6 +42,19 @@ def test_a_tree_is_cut_to_the_largest_and_children_without_parent_move_up() -> N
     without = [row for row in tree_order(TREE) if row.path != "b"]
     assert [row.path for row in tree_order(without)] == ["a", "b.0", "b.1", "b.1.x"]
     assert depths(tree_order(without)) == [0, 0, 0, 1]
+
+
+@pytest.mark.timeout(10)
+def test_a_module_may_bear_the_path_of_the_one_that_calls_it() -> None:
+    """So it is with one that `torch.compile` wraps."""
+    wrapper, wrapped = module("head", "net", 6), module("head", "head", 5)
+    rows = tree_order([wrapped, module("net", "", 10), wrapper, module("head.fall", "head", 2)])
+    assert [(row.path, row.parent) for row in rows] == [
+        ("net", ""), ("head", "net"), ("head", "head"), ("head.fall", "head"),
+    ]  # fmt: skip
+    assert depths(rows) == [0, 1, 1, 2]
+    assert tree_order([wrapped]) == [wrapped]
+    assert [branch.parent for branch in plain_modules(rows)] == [-1, 0, 1, 1]
 
 
 @pytest.fixture
