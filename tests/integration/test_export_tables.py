@@ -112,7 +112,7 @@ def test_the_parts_of_each_step_sum_to_it(path: Path) -> None:
     busy = sum(total(table, one) for one in parts[:3])
     assert busy == profile.totals.busy_ns
     if profile.metric == "device":
-        assert total(table, "free_ns") == profile.totals.idle_ns
+        assert total(table, "free_ns") == profile.totals.idle_ns + profile.totals.added_ns
     if profile.steps:
         assert set(table.column("step").plain()) <= {step.number for step in profile.steps}
 

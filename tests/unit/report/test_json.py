@@ -127,8 +127,8 @@ REPORT = {
     },
     "totals": {
         "device_ns": int, "busy_ns": int, "idle_ns": int, "wall_ns": int, "wait_ns": int, "steps": int, "launches": int,
-        "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "worker_ns": int, "worker_cpu_ns": int,
-        "untold_ns": int, "ranks": int,
+        "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "added_ns": int, "worker_ns": int,
+        "worker_cpu_ns": int, "untold_ns": int, "ranks": int,
     },
     "peaks": ({"name": str, "flops_per_s": {str: float}, "memory_bytes_per_s": float, "source": str}, None),
     "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
