@@ -72,6 +72,9 @@ class KeyFigures(msgspec.Struct, kw_only=True):
     steps: int
     step_ns: float | None
     """The mean length of a step: the time of the steps by their number and the ranks."""
+    device_step_ns: float | None
+    """What a step takes the device, where by its end the device is further behind than a step is long: nothing waits
+    for it, and the CPU runs ahead until it has to. None where it is not."""
     busy_share: float | None
     """How much of the time some stream of a device works; None without a device."""
     idle_share: float | None
@@ -96,6 +99,7 @@ def key_figures(profile: Profile) -> KeyFigures:
     return KeyFigures(
         steps=totals.steps,
         step_ns=step_length_ns(profile),
+        device_step_ns=_device_step_ns(profile),
         busy_share=totals.busy_ns / device_ns if device_ns else None,
         idle_share=totals.idle_ns / device_ns if device_ns else None,
         waiting_per_step_ns=costs.per_step(waiting_ns),
@@ -113,6 +117,13 @@ def step_length_ns(profile: Profile) -> float | None:
         return None
     whole_ns = totals.wall_ns if profile.part_of is None else sum(step.duration_ns for step in profile.steps)
     return whole_ns / (totals.steps * max(1, totals.ranks))
+
+
+def _device_step_ns(profile: Profile) -> float | None:
+    totals, length_ns = profile.totals, step_length_ns(profile)
+    if length_ns is None or totals.behind_ns <= length_ns:
+        return None
+    return length_ns + totals.behind_ns / totals.steps
 
 
 def flops_per_s(*operators: Operator) -> float | None:

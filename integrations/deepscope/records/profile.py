@@ -108,6 +108,8 @@ class Totals(msgspec.Struct, kw_only=True):
     recording_ns: Sum = 0
     added_ns: Sum = 0
     """What recording added to the window while no device worked: in no step, and in no idle time."""
+    behind_ns: Largest = 0
+    """How long a device went on, behind the window's end, with what was launched in the window."""
     worker_ns: Sum = 0
     worker_cpu_ns: Sum = 0
     untold_ns: Sum = 0

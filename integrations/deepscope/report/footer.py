@@ -200,6 +200,17 @@ def _added_words(profile: Profile) -> str:
     return f"{words}: recording added {time_text(added_ns)}{of_lines}"
 
 
+def _behind_words(profile: Profile) -> str:
+    """What the steps' length does not say, where the CPU runs further and further ahead of the device."""
+    device_ns = key_figures(profile).device_step_ns
+    if device_ns is None:
+        return ""
+    return (
+        f"the device was {time_text(profile.totals.behind_ns)} behind as the last step ended, for nothing had waited "
+        f"for it: it takes about {time_text(device_ns)} a step, and the CPU will have to wait for it"
+    )
+
+
 def _wall(times: Mapping[str, Any]) -> tuple[int, int, int]:
     """Mean, first and third quartile."""
     low_ns, _, high_ns = times["wall"]["quartiles_ns"]
@@ -244,6 +255,8 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
         entries = info.recording.get("entries")
         of_entries = f" for {count_text(entries)} line entries" if isinstance(entries, int) else ""
         yield "note", f"recording itself took {cost}{of_entries}, {_taken_off(profile)}{_window_words(info)}"
+    if behind := _behind_words(profile):
+        yield "note", behind
     memory_ns = info.recording.get("memory_ns")
     if isinstance(memory_ns, int) and memory_ns:
         yield "note", f"looking at what holds memory took {time_text(memory_ns)}, at its window's ends and in its steps"

@@ -94,7 +94,9 @@ def _time(profile: Profile) -> str:
     if totals.steps:
         numbers = f" ({ranges([step.number for step in profile.steps])})" if profile.steps else ""
         parts.append(f"{totals.steps} {'step' if totals.steps == 1 else 'steps'}{numbers}")
-        parts.append(f"{time_text(run.step_ns or 0) or '0'} a step{_range(profile, ranks)}{_of_the_run(profile)}")
+        on_device = f" on the CPU, about {time_text(run.device_step_ns)} on the device" if run.device_step_ns else ""
+        length = f"{time_text(run.step_ns or 0) or '0'} a step{on_device}"
+        parts.append(f"{length}{_range(profile, ranks)}{_of_the_run(profile)}")
     else:
         parts.append(f"{time_text(totals.wall_ns / ranks) or '0'}, no steps marked")
     if run.busy_share is not None and run.idle_share is not None:

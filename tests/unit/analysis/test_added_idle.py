@@ -11,6 +11,7 @@ import pytest
 
 from deepscope.analysis.build import build_profile
 from deepscope.records import Profile
+from deepscope.report.text import text_report
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 
@@ -131,3 +132,18 @@ def test_work_that_keeps_the_device_busy_loses_nothing(tmp_path: Path):
     found = profile(Simulated(recorded=True, pauses=(0, 0, 0), kernel_ns=5000 * US, header=header(plain)), tmp_path)
     assert found.totals.wall_ns == pytest.approx(sum(plain.lengths), rel=0.01)
     assert found.totals.busy_ns == 3 * (40 * 5 + 6 * 5000) * US
+
+
+@pytest.mark.parametrize(("kernel_ns", "is_behind"), [(5000 * US, True), (1200 * US, False)])
+def test_steps_that_nothing_waits_for_are_said_to_take_as_long_as_the_device(tmp_path: Path, kernel_ns, is_behind):
+    builder = TraceBuilder()
+    for number in range(3):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, TINY, "forward", at, 1000 * US).op("aten::mm", at, 900 * US)
+        builder.kernel("mm", at + 10 * US, 20 * US + number * kernel_ns, kernel_ns)
+    found = build_profile(read_trace(builder.write(tmp_path / "built.json")))
+    assert found.totals.behind_ns == 3 * kernel_ns + 20 * US - 3000 * US
+    words = " ".join(text_report(found).split())
+    assert ("12.0ms behind as the last step ended" in words) == is_behind
+    assert ("it takes about 5.01ms a step" in words) == is_behind
+    assert ("1ms a step on the CPU, about 5.01ms on the device (" in words) == is_behind

@@ -127,13 +127,14 @@ REPORT = {
     },
     "totals": {
         "device_ns": int, "busy_ns": int, "idle_ns": int, "wall_ns": int, "wait_ns": int, "steps": int, "launches": int,
-        "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "added_ns": int, "worker_ns": int,
-        "worker_cpu_ns": int, "untold_ns": int, "ranks": int,
+        "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "added_ns": int, "behind_ns": int,
+        "worker_ns": int, "worker_cpu_ns": int, "untold_ns": int, "ranks": int,
     },
     "peaks": ({"name": str, "flops_per_s": {str: float}, "memory_bytes_per_s": float, "source": str}, None),
     "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
     "figures": {
-        "steps": int, "step_ns": (float, None), "busy_share": (float, None), "idle_share": (float, None),
+        "steps": int, "step_ns": (float, None), "device_step_ns": (float, None),
+        "busy_share": (float, None), "idle_share": (float, None),
         "waiting_per_step_ns": float, "waiting_share": float, "recording_ns": int, "recording_share": float,
         "cost_ns": int,
     },

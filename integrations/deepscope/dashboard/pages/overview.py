@@ -167,6 +167,12 @@ def _figures(profile: Profile) -> list[Figure]:
             help="Wall time, by the recorded steps.",
         ),
         Figure(
+            label=f"on the device{each}",
+            value=run.device_step_ns or 0,
+            kind="time",
+            help="Nothing waits for the device: the CPU runs ahead, until it has to wait.",
+        ),
+        Figure(
             label="device busy" if is_device else "operators busy",
             value=run.busy_share or 0 if is_device else operators_busy,
             kind="share",
