@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask
-from deepscope.analysis.numbers.added_idle import added_idle
+from deepscope.analysis.numbers.added_by_recording import Added, added_by_recording
 from deepscope.analysis.numbers.call_paths import path_values
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
@@ -39,7 +39,9 @@ class Analysis:
     window: Intervals
     """The stretches of time that are looked at."""
     unrecorded: Intervals
-    """`window` without what recording added (`added_idle`): where wall time and idle time are measured."""
+    """`window` without `added.idle`: where wall time and idle time are measured."""
+    added: Added
+    """What recording added beside a device."""
     counted: Mask
     """Which pieces of work were launched within the extent; shape (w,)."""
     columns: Columns
@@ -85,7 +87,8 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     modules = find_modules(trace, calls)
     phases = find_phases(trace, calls, operators, modules, training)
     extent, window, steps = narrow(attribution, modules, phases, view)
-    unrecorded = added_idle(attribution).complement(window)
+    added = added_by_recording(attribution)
+    unrecorded = added.idle.complement(window)
     scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
     cpu = cpu_time(
         trace,
@@ -114,6 +117,7 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
         steps=steps,
         window=window,
         unrecorded=unrecorded,
+        added=added,
         counted=extent.launched(work.launch_ns),
         columns=line_columns(
             attribution,

@@ -123,7 +123,7 @@ class Facts:
             window,
             self.waits,
             self.lines,
-            unrecorded=self.analysis.unrecorded,
+            added=self.analysis.added,
             searching=searching,
             clipping=clipping,
         )

@@ -9,6 +9,7 @@ import numpy as np
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
+from deepscope.analysis.numbers.added_by_recording import Added
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.work import Work
@@ -54,7 +55,7 @@ def find_gaps(
     waits: CausedWaits,
     lines: int,
     *,
-    unrecorded: Intervals,
+    added: Added,
     searching: Intervals,
     clipping: Mask,
 ) -> Gaps:
@@ -66,11 +67,12 @@ def find_gaps(
         within: the window.
         waits: those of the training thread.
         lines: how many there are.
-        unrecorded: the window without what recording added, which is nobody's and in none of these.
+        added: what recording added, which is nobody's and in none of these.
         searching: when convolutions try out algorithms; what is idle meanwhile is theirs and in none of these.
         clipping: which work clips gradients one by one, shape (w,).
     """
     is_data = phases.phase == PHASES.index("data")
+    unrecorded = added.idle.complement(within)
     data = union(phases.spans.start[is_data], phases.spans.end[is_data])
     loader, rest = [], []
     after_wait = np.zeros((max(WaitCause) + 1, lines + 1), np.int64)
@@ -79,7 +81,7 @@ def find_gaps(
         free = working.complement(searching.complement(within) if len(searching.start) else within)
         loader.append(free.intersection(data).intersection(unrecorded))
         pieces = data.complement(free) if len(data.start) else free
-        taken, line, cause = _explained_by_waits(pieces, waits)
+        taken, line, cause = _explained_by_waits(pieces, waits, added)
         after = pieces.start + taken
         np.add.at(after_wait, (np.maximum(cause, 0), line), unrecorded.overlap_ns(pieces.start, after))
         is_short = pieces.end - pieces.start < LAUNCH_GAP_NS
@@ -97,11 +99,16 @@ def find_gaps(
     return Gaps(loader, synced, copied, checked, clipped, clip_launch, launch, rest)
 
 
-def _explained_by_waits(pieces: Intervals, waits: CausedWaits) -> tuple[Int64, Int64, Int64]:
-    """How much of each piece's front a wait that ends in it explains, and that wait's line and cause; shape (k,)."""
+def _explained_by_waits(pieces: Intervals, waits: CausedWaits, added: Added) -> tuple[Int64, Int64, Int64]:
+    """How much of each piece's front a wait that ends in it explains, and that wait's line and cause; shape (k,).
+
+    The CPU would have waited longer for what recording took it while the device worked.
+    """
     last = np.searchsorted(waits.end, pieces.end, side="right") - 1
     hit = (last >= 0) & (pick(waits.end, last) > pieces.start)
-    waited = np.where(hit, pick(waits.end - waits.start, last), 0)
+    since = np.concatenate((pieces.start[:1], pieces.end[:-1]))
+    longer = added.busy.overlap_ns(since, np.maximum(pick(waits.start, last), since))
+    waited = np.where(hit, pick(waits.end - waits.start, last) + longer, 0)
     return np.minimum(waited, pieces.end - pieces.start), pick(waits.location, last), pick(waits.cause, last)
 
 

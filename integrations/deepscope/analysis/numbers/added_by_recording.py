@@ -1,12 +1,15 @@
-"""Idle time of the devices that recording added: a step that nobody records has none of it.
+"""Time that recording took beside a device: a step that nobody records has none of it.
 
 Kernels take as long when they are recorded; what makes a recorded step longer than a plain one is the CPU, which comes
-later with the next kernel. Hooks of lines and operators are known to cost something; what recorded steps take beyond
-the plain ones on top of that is the time in operators and calls of the runtime, drawn out by torch's profiler and by
-the device's tracer.
+later with the next kernel: the device is idle for longer. Where the device has work meanwhile, the CPU comes later to
+what it waits for, and waits less. Hooks of lines and operators are known to cost something; what recorded steps take
+beyond the plain ones on top of that is the time in operators and calls of the runtime, drawn out by torch's profiler
+and by the device's tracer.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +18,7 @@ from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.idle import timeline
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns
+from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
@@ -23,29 +27,40 @@ from deepscope.trace.model import Int64
 Floats = npt.NDArray[np.float64]
 
 
-def added_idle(of: Attribution) -> Intervals:
-    """The stretches of time, in which no device worked, that were not without the recording; none on a CPU alone.
+class Added(NamedTuple):
+    """Stretches of time that were not without the recording; none on a CPU alone."""
 
-    If the header tells of plain steps, the median step is no longer than the median plain one without them. Else they
-    are the known cost of what was recorded while no device worked.
+    idle: Intervals
+    """While no device worked."""
+    busy: Intervals
+    """While one did: nothing took longer for them."""
+
+
+def added_by_recording(of: Attribution) -> Added:
+    """What recording added.
+
+    If the header tells of plain steps, the median step is no longer than the median plain one without what was added
+    while no device worked. Else that is the known cost of what was recorded meanwhile.
     """
-    nothing = np.zeros(0, np.int64)
+    nothing = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
     known_at, known_ns = _known_costs(of)
     steps, plain = of.training.steps.spans, of.trace.header.plain_steps
     has_plain = plain is not None and len(steps.start) > 0 and plain.wall.quartiles_ns[1] > 0
     if of.work.metric != "device" or not (len(known_at) or has_plain):
-        return Intervals(nothing, nothing)
-    stretches = _stretches(of)
+        return Added(nothing, nothing)
+    idle, stretches = _stretches(of)
+    is_idle = idle.locate(stretches.start) >= 0
     length = (stretches.end - stretches.start).astype(np.float64)
     taken = _carried_on(stretches, _sums(stretches, known_at, known_ns))
     if plain is not None and has_plain:
         drawn_out = np.minimum(_recorded(of).overlap_ns(stretches.start, stretches.end), length - taken)
         beyond = _beyond(steps.end - steps.start, plain.wall.quartiles_ns)
-        step = of.training.steps.of(stretches.start)
+        step = np.where(is_idle, of.training.steps.of(stretches.start), -1)
         known, more = (_by_step(step, one, len(beyond)) for one in (taken, drawn_out))
         taken = taken * min(_median_ratio(beyond, known), 1.0)
         taken += drawn_out * min(_median_ratio(np.maximum(beyond - known, 0), more), 1.0)
-    return _evenly(stretches, taken / np.maximum(length, 1), of)
+    added = _evenly(stretches, taken / np.maximum(length, 1), of)
+    return Added(added.intersection(idle), idle.complement(added))
 
 
 def _beyond(wall_ns: Int64, quartiles_ns: tuple[int, int, int]) -> Floats:
@@ -81,8 +96,13 @@ def _known_costs(of: Attribution) -> tuple[Int64, Int64]:
 
 
 def _recorded(of: Attribution) -> Intervals:
-    """When operators and calls of the runtime were under way."""
+    """When operators and calls of the runtime were under way that waited for nothing."""
     rows = np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME))
+    waits = find_waits(of.trace, of.work)
+    return _spans(of, waits).complement(_spans(of, rows))
+
+
+def _spans(of: Attribution, rows: Int64) -> Intervals:
     rows = rows[_trains(of, rows)]
     return union(of.trace.events.start_ns[rows], of.trace.events.end_ns[rows])
 
@@ -92,13 +112,15 @@ def _trains(of: Attribution, rows: Int64) -> Mask:
     return np.asarray((of.trace.events.thread[rows] == of.training.thread) | of.calls.backward[rows])
 
 
-def _stretches(of: Attribution) -> Intervals:
-    """The window's time without any device's work, cut at steps and where the training thread's line changes."""
+def _stretches(of: Attribution) -> tuple[Intervals, Intervals]:
+    """The window's time without any device's work, and all of it, cut there, at steps, and where the training thread's
+    line changes."""
     busy = of.work.busy.values()
     working = union(np.concatenate([one.start for one in busy]), np.concatenate([one.end for one in busy]))
     idle, steps = working.complement(of.training.window), of.training.steps.spans
     lines = timeline(of.trace.events, of.runs, of.training.thread, of.training.window)
-    return _cut(idle, np.concatenate((steps.start, steps.end, lines.start, lines.end)))
+    cuts = np.concatenate((idle.start, idle.end, steps.start, steps.end, lines.start, lines.end))
+    return idle, _cut(of.training.window, cuts)
 
 
 def _cut(spans: Intervals, at: Int64) -> Intervals:
