@@ -14,6 +14,7 @@ from deepscope.analysis.build import build_profile
 from deepscope.analysis.numbers.parts import OTHER, Parts, folded
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.below import Places
+from deepscope.analysis.ownership.compiled import told_calls
 from deepscope.analysis.tables.call_tree import all_parts
 from deepscope.dashboard.pages.flame import FlameQuestion, flame
 from deepscope.records import PartKey, Profile
@@ -95,6 +96,7 @@ def walked(path: Path) -> Counter[tuple[int, ...]]:
         int(node): int(module) for node, module in zip(analysis.modules.nodes, analysis.modules.module, strict=True)
     }
     by_stack = scopes.source == "call_stack"
+    is_graph = told_calls(trace)
     lost: dict[int, bool] = {}
 
     def leads_nowhere(root: int) -> bool:
@@ -126,6 +128,8 @@ def walked(path: Path) -> Counter[tuple[int, ...]]:
                 break
             if not by_stack and scopes.location[event] >= 0:
                 break
+            if work.metric == "device" and is_graph[event] and (names or work.fused[row] >= 0):
+                break  # what is around the call of a compiled graph is not below the lines of its source
             name = name_of(event)
             if name is not None and not (names and names[-1] == name and trace.events.kind[event] == Kind.OPERATOR):
                 names.append(name)
@@ -171,7 +175,7 @@ def test_no_run_is_counted_twice(path):
     launches = sum(
         calls for calls, place in zip(parts.calls.tolist(), parts.place.tolist(), strict=True) if kernels[place]
     )
-    assert launches == (len(work) if work.metric == "device" else 0)
+    assert launches == (work.counts.sum() if work.metric == "device" else 0)
     events = analysis_of(path).attribution.trace.events
     operators = [place.kind == "operator" for place in places]
     runs = sum(

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, number_text, rate_text, share_text, time_text
-from deepscope.records import Profile
+from deepscope.records import Function, Line, Profile
 from deepscope.records.places import short_place
 from deepscope.report.framework import NO_LINE
 from deepscope.report.layout import Column, Style, cut_end, cut_start
@@ -123,7 +123,10 @@ def place_column(
     root = profile.trace.project_root
 
     def place(row: Any) -> str:
-        return short_place(row.file, row.line, root) if getattr(row, "file", "") else none(row)
+        if getattr(row, "file", ""):
+            return short_place(row.file, row.line, root)
+        # A damaged trace may have lines and functions of no file.
+        return row.function or NO_LINE if isinstance(row, (Line, Function)) else none(row)
 
     return ColumnOf("place", "line", "place", place, "", rank, least=least)
 

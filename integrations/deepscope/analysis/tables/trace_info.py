@@ -88,7 +88,7 @@ def _account(header: Header) -> dict[str, Any]:
     """The recorder's own account, and how it was configured; empty for a trace of others."""
     if not header.format:
         return {}
-    account: dict[str, Any] = msgspec.to_builtins(header.lines)
+    account: dict[str, Any] = _as_read(header.lines)
     parts = (
         "recorder_ns",
         "recorded_steps",
@@ -101,8 +101,13 @@ def _account(header: Header) -> dict[str, Any]:
     )
     memory = {} if header.memory is None else {"memory_ns": header.memory.cost_ns}
     if header.counters is not None:
-        memory["counters"] = msgspec.to_builtins(header.counters)
-    return account | {name: msgspec.to_builtins(getattr(header, name)) for name in parts} | memory
+        memory["counters"] = _as_read(header.counters)
+    return account | {name: _as_read(getattr(header, name)) for name in parts} | memory
+
+
+def _as_read(value: object) -> Any:
+    """A record as it is read from a kept profile, with lists where it has tuples."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _warnings(header: Header, left_out: int) -> list[str]:
