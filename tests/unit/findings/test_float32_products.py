@@ -42,6 +42,26 @@ def test_products_on_ordinary_units_are_found(findings_of, kernel):
 
 
 @pytest.mark.parametrize(
+    ("waits_us", "saving_us"),
+    [
+        (700, 2 * 700 + 5),  # the device is idle for 5 µs until the line launches, and then for the sake of the wait
+        (0, 5 + 20),
+    ],
+)
+def test_a_step_is_shorter_by_no_more_than_the_cpu_waits_for_the_device(findings_of, waits_us, saving_us):
+    built = products("ampere_sgemm_128x64_tn", **A100)
+    times = {"mean_ns": 1000 * US, "quartiles_ns": [1000 * US] * 3}
+    built.metadata["deepscope"] = {"plain_steps": {"steps": 9, "wall": times, "cpu": times}}
+    for number in range(2):
+        built.kernel("tail", number * 1000 * US + 2 * US, number * 1000 * US + 825 * US, 160 * US)
+        if waits_us:
+            built.runtime("cudaStreamSynchronize", (number * 1000 + 990 - waits_us) * US, waits_us * US)
+    (found,) = findings_of(built, "DS006")
+    assert found.saving_ns == saving_us * US
+    assert ("the CPU hardly waits for the device" in found.message) == (waits_us == 0)
+
+
+@pytest.mark.parametrize(
     ("settings", "advised", "not_advised"),
     [
         ({}, "set_float32_matmul_precision", "Autocast is on"),

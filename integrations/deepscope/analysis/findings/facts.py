@@ -15,7 +15,7 @@ from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.anomaly_checks import anomaly_checks
 from deepscope.analysis.findings.clipping_calls import Clipping, find_clipping
-from deepscope.analysis.findings.gaps import Gaps, find_gaps
+from deepscope.analysis.findings.gaps import TURNAROUND_NS, Gaps, find_gaps
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause, caused_waits
 from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.idle import Timeline, timeline
@@ -110,6 +110,35 @@ class Facts:
     def waits(self) -> CausedWaits:
         """The waits that begin within the window."""
         return self.all_waits.choose(self.analysis.window.locate(self.all_waits.start) >= 0)
+
+    def most_of_device_ns(self, location: int) -> int:
+        """What a step is shorter by at most if the work of a line is, over the whole extent.
+
+        A step takes the CPU its time. Less work shortens what the CPU waits for the device, how far the device is
+        behind at the end, and the launches of the line. Where no plain steps are known all of it may be: the recording
+        itself has the CPU come later, and wait less.
+        """
+        if not self.has_device or self.trace.header.plain_steps is None:
+            return self.wall_ns
+        return (self._awaited_ns + int(self.gaps.launch[location])) // self.devices
+
+    @cached_property
+    def _awaited_ns(self) -> int:
+        """How long the training thread waits for a device without the recording, and how far that is behind at the
+        end."""
+        waits, window, added = self.waits, self.analysis.window, self.analysis.added.busy
+        working = union(
+            np.concatenate([one.start for one in self.work.busy.values()]),
+            np.concatenate([one.end for one in self.work.busy.values()]),
+        )
+        idle = working.complement(window)
+        real = self.analysis.unrecorded.overlap_ns(idle.start, idle.end) >= TURNAROUND_NS
+        before = np.searchsorted(idle.start[real], waits.start, side="right") - 1
+        first = np.full(len(waits), window.start.min(initial=np.iinfo(np.int64).max))
+        since = np.where(before >= 0, pick(idle.end[real], before), first)
+        longer = added.overlap_ns(np.minimum(since, waits.start), waits.start)
+        behind_ns = max(int(self.work.end_ns[self.analysis.counted].max(initial=0)) - int(window.end.max(initial=0)), 0)
+        return int((waits.end - waits.start + longer).sum()) + behind_ns
 
     @cached_property
     def gaps(self) -> Gaps:

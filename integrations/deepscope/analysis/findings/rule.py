@@ -9,6 +9,8 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.findings import severity_of
 
+_HARDLY_AWAITED = "; but the CPU hardly waits for the device, which has to be launched faster first"
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -17,6 +19,8 @@ class Rule:
     code: str
     title: str
     find: Callable[[Facts], Iterable[Finding]]
+    shortens_work: bool = False
+    """Whether it saves a device's time: where the CPU hardly waits for the device, a step is no shorter for that."""
 
     def found(self, facts: Facts) -> list[Finding]:
         """Where the rule holds; it looks once, however many ask."""
@@ -53,6 +57,9 @@ class Rule:
         """
         place = facts.locations[location] if location >= 0 else None
         saving_ns = min(saving_ns, facts.wall_ns)
+        if self.shortens_work and (most_ns := facts.most_of_device_ns(location)) < saving_ns:
+            message += _HARDLY_AWAITED if 2 * most_ns < saving_ns else ""
+            saving_ns = most_ns
         return Finding(
             code=self.code,
             title=self.title,
