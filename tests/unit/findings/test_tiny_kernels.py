@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trace_builder import TraceBuilder
 
 FILE = "/home/me/model.py"
@@ -43,6 +45,18 @@ def test_a_fused_optimizer_is_recommended_where_an_optimizer_launches_that_is_no
         built.metadata["deepscope"] = {"format": 2, "settings": {"optimizers": optimizers}}
         (found,) = findings_of(built, "DS004")
         assert ("fused=True" in found.remedy.text) is (None in fused)
+
+
+@pytest.mark.parametrize(("compiled", "is_advised"), [(7, False), (9, True)])
+def test_compiling_is_recommended_for_what_is_not_compiled(findings_of, compiled, is_advised):
+    built = launches(kernel=4, every=20)
+    at = 2 * 1020 * US  # in a third step
+    built.step(2, at, 1020 * US).line(FILE, compiled, "forward", at, 500 * US)
+    built.annotation("Torch-Compiled Region: 0/0", at + 10 * US, 400 * US)
+    built.kernel("triton", at + 20 * US, at + 30 * US, 4 * US)
+    (found,) = findings_of(built, "DS004")
+    assert found.line == 7
+    assert ("torch.compile" in found.remedy.text) == is_advised
 
 
 def test_long_kernels_keep_the_device_busy(findings_of):

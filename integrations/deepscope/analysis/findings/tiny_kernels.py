@@ -48,18 +48,19 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "idle_before_ns": int(gaps[line]),
             },
             saving_ns=int(saving[line]),
-            remedy=f"Launch fewer: {', '.join(_ways(facts, in_optimizer=2 * stepping[line] > count[line]))}.",
+            remedy=f"Launch fewer: {', '.join(_ways(facts, line, in_optimizer=2 * stepping[line] > count[line]))}.",
         )
 
 
-def _ways(facts: Facts, *, in_optimizer: bool) -> Iterator[str]:
-    """What would launch fewer kernels, and is not done already."""
-    if not len(facts.analysis.compiled):
+def _ways(facts: Facts, line: int, *, in_optimizer: bool) -> Iterator[str]:
+    """What would launch fewer kernels of a line, and is not done already."""
+    if in_optimizer and not is_fused(facts.trace):
+        yield "`fused=True` in the optimizer"
+    work = facts.work
+    if not np.isin(work.called_at[work.location == line], facts.analysis.compiled).any():
         yield "`torch.compile`"
     yield "CUDA graphs"
-    if in_optimizer:
-        yield from ["`fused=True` in the optimizer"] if not is_fused(facts.trace) else []
-    else:
+    if not in_optimizer:
         yield "larger batches"
 
 
