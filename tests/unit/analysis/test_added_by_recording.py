@@ -140,7 +140,7 @@ def test_work_that_keeps_the_device_busy_loses_nothing(tmp_path: Path):
     assert found.totals.busy_ns == 3 * (40 * 5 + 6 * 5000) * US
 
 
-@pytest.mark.parametrize(("large", "kernel_us"), [(6, 300), (30, 60), (40, 45)])
+@pytest.mark.parametrize(("large", "kernel_us"), [(6, 300), (30, 60), (40, 45), (6, 5000)])
 def test_a_wait_costs_what_it_costs_where_nobody_records(tmp_path: Path, large: int, kernel_us: int):
     """While it is recorded, the CPU comes later to it, and waits less."""
     steps = {"pauses": (500 * US,) * 5, "tiny": 0, "large": large, "kernel_ns": kernel_us * US}

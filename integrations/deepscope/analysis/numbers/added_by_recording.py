@@ -57,7 +57,8 @@ def added_by_recording(of: Attribution) -> Added:
         beyond = _beyond(steps.end - steps.start, plain.wall.quartiles_ns)
         step = np.where(is_idle, of.training.steps.of(stretches.start), -1)
         known, more = (_by_step(step, one, len(beyond)) for one in (taken, drawn_out))
-        taken = taken * min(_median_ratio(beyond, known), 1.0)
+        # Of what was added while a device worked the steps' length tells nothing.
+        taken = np.where(is_idle, taken * min(_median_ratio(beyond, known), 1.0), taken)
         taken += drawn_out * min(_median_ratio(np.maximum(beyond - known, 0), more), 1.0)
     added = _evenly(stretches, taken / np.maximum(length, 1), of)
     return Added(added.intersection(idle), idle.complement(added))
