@@ -58,13 +58,24 @@ def run_round(options: argparse.Namespace, rule: str, number: int) -> Round:
     ways = ways[number % 3 :] + ways[: number % 3]
     results = {words: run(options, rule, *words) for words in ways}
     recorded = results["--record",]
-    saving = sum(one["saving_ms"] for one in recorded["findings"] if one["code"] == rule)
     mended = run(options, rule, "--mended", "--record") if number == 0 else {"findings": []}
+    return as_round(rule, results[()], results["--mended",], recorded, mended)
+
+
+def as_round(
+    rule: str,
+    bad: dict[str, Any],
+    mended: dict[str, Any],
+    bad_recorded: dict[str, Any],
+    mended_recorded: dict[str, Any],
+) -> Round:
+    """One round of what `programs/advice.py` told of both programs, plain and recorded."""
+    saving = sum(one["saving_ms"] for one in bad_recorded["findings"] if one["code"] == rule)
     return Round(
-        bad_ms=results[()]["step_ms"],
-        mended_ms=results["--mended",]["step_ms"],
-        estimated=saving / recorded["step_ms"],
-        others=sorted({one["code"] for one in mended["findings"]}),
+        bad_ms=bad["step_ms"],
+        mended_ms=mended["step_ms"],
+        estimated=saving / bad_recorded["step_ms"],
+        others=sorted({one["code"] for one in mended_recorded["findings"]}),
     )
 
 
@@ -74,14 +85,8 @@ def run_rounds(options: argparse.Namespace, rule: str) -> Iterator[Round]:
         yield from (run_round(options, rule, number) for number in range(options.repeats))
         return
     found = run(options, rule, "--rounds", str(options.repeats))
-    saving = sum(one["saving_ms"] for one in found["bad"]["findings"] if one["code"] == rule)
     for timed in found["timings"]:
-        yield Round(
-            bad_ms=timed["bad"]["step_ms"],
-            mended_ms=timed["mended"]["step_ms"],
-            estimated=saving / found["bad"]["step_ms"],
-            others=sorted({one["code"] for one in found["mended"]["findings"]}),
-        )
+        yield as_round(rule, timed["bad"], timed["mended"], found["bad"], found["mended"])
 
 
 def middle(rounds: list[Round]) -> tuple[float, float, float, float]:
@@ -97,6 +102,8 @@ def main() -> None:
     parser.add_argument("--rule", action="append", help="only this one")
     parser.add_argument("--device", choices=RULES, default="cpu", help="what computes (default cpu)")
     options = parser.parse_args()
+    if unknown := sorted({*(options.rule or ())} - {*RULES[options.device]}):
+        parser.error(f"--rule {unknown[0]}: one of {', '.join(RULES[options.device])}")
     settings = {"repeats": options.repeats, "steps": options.steps, "device": options.device}
     result = Result.of("advice", options, settings)
     table, errors, ratios = [_HEAD], [], []

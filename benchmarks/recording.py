@@ -49,13 +49,17 @@ class Fit:
     fit_s: float
     step_ms: list[float]
     step_cpu_ms: list[float]
-    compared_ms: list[float]
-    """The one of the two that ratios are of."""
     recording: list[tuple[bool, bool]]
     """Whether events were recorded at each step's start, and at its end."""
     saving: list[bool]
     """Whether the trace was being saved beside each step."""
     trace_bytes: int
+    accelerator: str
+
+    @property
+    def compared_ms(self) -> list[float]:
+        """What ratios are of."""
+        return self.step_cpu_ms if self.accelerator == "cpu" else self.step_ms
 
     @property
     def active(self) -> list[int]:
@@ -119,9 +123,8 @@ def _run(python: str, plan: Plan, profiler: str) -> Fit:
         traces = [path for path in Path(folder).iterdir() if ".pt.trace.json" in path.name]
         trace_bytes = sum(path.stat().st_size for path in traces)
     flags = [(bool(before), bool(after)) for before, after in result["recording"]]
-    wall_ms, cpu_ms = result["step_ms"], result["step_cpu_ms"]
-    compared_ms = cpu_ms if plan.accelerator == "cpu" else wall_ms
-    fit = Fit(sample, result["fit_s"], wall_ms, cpu_ms, compared_ms, flags, result["saving"], trace_bytes)
+    times = result["fit_s"], result["step_ms"], result["step_cpu_ms"]
+    fit = Fit(sample, *times, flags, result["saving"], trace_bytes, plan.accelerator)
     if not fit.outside:
         raise RuntimeError(f"{profiler}: no step is free of recording and saving; make more steps")
     if profiler != "none" and not (fit.active and fit.trace_bytes):
