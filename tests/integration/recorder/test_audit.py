@@ -206,7 +206,6 @@ COMPILED = """\
 import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from deepscope.capture.audit.step_audit import StepAudit
-from deepscope.capture.audit.watch import Watch
 from deepscope.capture.lines import UserCode
 
 model = torch.compile(torch.nn.Linear(4, 4), backend="eager")

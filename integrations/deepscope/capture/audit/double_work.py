@@ -19,9 +19,8 @@ def double_work(watch: Watch, places: Places) -> list[DoubleWork]:
         return []
     double = {number for number, one in operations if one.is_double}
     forward, backward = ([pair for pair in operations if (pair[1].pass_number >= 0) == side] for side in (False, True))
-    candidates = [
-        one for _, one in forward if one.is_double
-    ] or mine  # a backward pass casts back what a forward one did
+    # A backward pass casts back what a forward one did.
+    candidates = [one for one in mine if one.pass_number < 0] or mine
     first = next((one for one in candidates if one.widens), candidates[0])
     return [
         DoubleWork(
