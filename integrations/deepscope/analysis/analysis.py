@@ -71,6 +71,13 @@ class Analysis:
     """Lines (ascending) that call compiled functions."""
 
     @property
+    def behind_ns(self) -> int:
+        """How long a device goes on, behind the window's end, with what was launched within the extent."""
+        work = self.attribution.work
+        ends = work.end_ns[self.counted] if work.metric == "device" else work.end_ns[:0]
+        return max(int(ends.max(initial=0)) - int(self.window.end.max(initial=0)), 0) if len(ends) else 0
+
+    @property
     def is_whole(self) -> bool:
         """Whether nothing of the trace is left out."""
         return self.extent.is_whole
@@ -87,7 +94,8 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     modules = find_modules(trace, calls)
     phases = find_phases(trace, calls, operators, modules, training)
     extent, window, steps = narrow(attribution, modules, phases, view)
-    added = added_by_recording(attribution)
+    waits = find_waits(trace, work)
+    added = added_by_recording(attribution, waits)
     unrecorded = added.idle.complement(window)
     scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
     cpu = cpu_time(
@@ -104,7 +112,6 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     )
     by_path = path_values(work, cpu.self_by_path, extent)
     has_device = work.metric == "device"
-    waits = find_waits(trace, work)
     flops = flops_of_operators(trace, operators)
     line = timeline(trace.events, runs, training.thread, unrecorded) if has_device else None
     memory = find_memory(trace, calls.nested, owners.location, len(scopes.locations), extent, on_cpu=not has_device)

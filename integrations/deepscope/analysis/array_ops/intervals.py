@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 
 
@@ -48,6 +48,13 @@ class Intervals:
         low = int(np.searchsorted(self.end, start, side="right"))
         chosen = slice(low, max(low, int(np.searchsorted(self.start, end, side="left"))))
         return Intervals(self.start[chosen], self.end[chosen])
+
+    def cut(self, at: Int64) -> Intervals:
+        """All of them in touching pieces that end at each instant `at` within."""
+        cuts = distinct_values(np.concatenate((self.start, self.end, at)))
+        start, end = cuts[:-1], cuts[1:]
+        inside = self.locate(start) >= 0
+        return Intervals(start[inside], end[inside])
 
     def complement(self, window: Intervals) -> Intervals:
         """The part of `window` that they leave free."""

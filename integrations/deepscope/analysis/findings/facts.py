@@ -127,18 +127,13 @@ class Facts:
         """How long the training thread waits for a device without the recording, and how far that is behind at the
         end."""
         waits, window, added = self.waits, self.analysis.window, self.analysis.added.busy
-        working = union(
-            np.concatenate([one.start for one in self.work.busy.values()]),
-            np.concatenate([one.end for one in self.work.busy.values()]),
-        )
-        idle = working.complement(window)
+        idle = self.work.working.complement(window)
         real = self.analysis.unrecorded.overlap_ns(idle.start, idle.end) >= TURNAROUND_NS
         before = np.searchsorted(idle.start[real], waits.start, side="right") - 1
-        first = np.full(len(waits), window.start.min(initial=np.iinfo(np.int64).max))
+        first = window.start.min(initial=np.iinfo(np.int64).max)
         since = np.where(before >= 0, pick(idle.end[real], before), first)
         longer = added.overlap_ns(np.minimum(since, waits.start), waits.start)
-        behind_ns = max(int(self.work.end_ns[self.analysis.counted].max(initial=0)) - int(window.end.max(initial=0)), 0)
-        return int((waits.end - waits.start + longer).sum()) + behind_ns
+        return int((waits.end - waits.start + longer).sum()) + self.analysis.behind_ns
 
     @cached_property
     def gaps(self) -> Gaps:
@@ -181,8 +176,9 @@ class Facts:
         line = self.timeline
         if self.has_device:
             stretches = stretches.intersection(self.analysis.unrecorded)
-            return by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
         spent = by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
+        if self.has_device:
+            return spent
         return np.asarray(np.maximum(spent - self.recording.by_line(stretches), 0))
 
     def recurs(self, location: Int64, ts: Int64) -> Mask:
@@ -214,8 +210,8 @@ class Facts:
 _TIMES = re.compile(r"(?:cuda|hip)EventElapsedTime\w*")
 """The call that reads how long a candidate took: `time_sorted_plan` of cudnn_frontend_find_plan.h, and
 `cudnnFindConvolution…AlgorithmEx` before. Nothing else in a convolution asks that."""
-_TIMES_OR_NEWER = re.compile(r"(?:cuda|hip)EventElapsedTime\w*|INVALID")
-"""The same, and what Kineto calls a function that is newer than it (CUDA 13's of that name for torch 2.11)."""
+_UNNAMED = re.compile("INVALID")
+"""What Kineto calls a function that is newer than it, as CUDA 13's of that name is for torch 2.11."""
 _AWAITS_CANDIDATE = re.compile(r"(?:cuda|hip)EventSynchronize")
 _CONVOLUTION = re.compile(r"aten::\w*conv\w*")
 
@@ -223,18 +219,18 @@ _CONVOLUTION = re.compile(r"aten::\w*conv\w*")
 def convolution_searches(trace: Trace, parent: Int64) -> Int64:
     """The outermost convolutions (events, ascending) that search; `parent` encloses each event on its thread."""
     operators, runtime = of_kind(trace, Kind.OPERATOR), of_kind(trace, Kind.RUNTIME)
-    timed, maybe_timed, awaited = (
-        np.flatnonzero(named(trace, runtime, one.fullmatch)) for one in (_TIMES, _TIMES_OR_NEWER, _AWAITS_CANDIDATE)
+    timed, unnamed, awaited = (
+        np.flatnonzero(named(trace, runtime, one.fullmatch)) for one in (_TIMES, _UNNAMED, _AWAITS_CANDIDATE)
     )
-    if not len(maybe_timed):
-        return maybe_timed
+    if not len(timed) and not len(unnamed):
+        return timed
     convolutions = named(trace, operators, _CONVOLUTION.fullmatch)
 
     def around(events: Int64) -> Int64:
         found = distinct_values(nearest_to(events, parent, convolutions))
         return found[found >= 0]
 
-    found = np.union1d(around(timed), np.intersect1d(around(maybe_timed), around(awaited)))
+    found = np.union1d(around(timed), np.intersect1d(around(unnamed), around(awaited)))
     while len(found):
         above = nearest_to(pick(parent, found), parent, convolutions)
         if not (above >= 0).any():

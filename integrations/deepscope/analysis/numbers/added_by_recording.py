@@ -18,9 +18,7 @@ from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.idle import timeline
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns
-from deepscope.analysis.numbers.waits import find_waits
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
@@ -36,24 +34,26 @@ class Added(NamedTuple):
     """While one did: nothing took longer for them."""
 
 
-def added_by_recording(of: Attribution) -> Added:
-    """What recording added.
+def added_by_recording(of: Attribution, waits: Int64) -> Added:
+    """What recording added; `waits` are the events in which a thread waits for the device.
 
     If the header tells of plain steps, the median step is no longer than the median plain one without what was added
     while no device worked. Else that is the known cost of what was recorded meanwhile.
     """
     nothing = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    if of.work.metric != "device":
+        return Added(nothing, nothing)
     known_at, known_ns = _known_costs(of)
     steps, plain = of.training.steps.spans, of.trace.header.plain_steps
     has_plain = plain is not None and len(steps.start) > 0 and plain.wall.quartiles_ns[1] > 0
-    if of.work.metric != "device" or not (len(known_at) or has_plain):
+    if not (len(known_at) or has_plain):
         return Added(nothing, nothing)
     idle, stretches = _stretches(of)
     is_idle = idle.locate(stretches.start) >= 0
     length = (stretches.end - stretches.start).astype(np.float64)
     taken = _carried_on(stretches, _sums(stretches, known_at, known_ns))
     if plain is not None and has_plain:
-        drawn_out = np.minimum(_recorded(of).overlap_ns(stretches.start, stretches.end), length - taken)
+        drawn_out = np.minimum(_recorded(of, waits).overlap_ns(stretches.start, stretches.end), length - taken)
         beyond = _beyond(steps.end - steps.start, plain.wall.quartiles_ns)
         step = np.where(is_idle, of.training.steps.of(stretches.start), -1)
         known, more = (_by_step(step, one, len(beyond)) for one in (taken, drawn_out))
@@ -96,10 +96,9 @@ def _known_costs(of: Attribution) -> tuple[Int64, Int64]:
     return trace.events.start_ns[rows[chosen]], cost_ns[chosen]
 
 
-def _recorded(of: Attribution) -> Intervals:
+def _recorded(of: Attribution, waits: Int64) -> Intervals:
     """When operators and calls of the runtime were under way that waited for nothing."""
     rows = np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME))
-    waits = find_waits(of.trace, of.work)
     return _spans(of, waits).complement(_spans(of, rows))
 
 
@@ -116,19 +115,10 @@ def _trains(of: Attribution, rows: Int64) -> Mask:
 def _stretches(of: Attribution) -> tuple[Intervals, Intervals]:
     """The window's time without any device's work, and all of it, cut there, at steps, and where the training thread's
     line changes."""
-    busy = of.work.busy.values()
-    working = union(np.concatenate([one.start for one in busy]), np.concatenate([one.end for one in busy]))
-    idle, steps = working.complement(of.training.window), of.training.steps.spans
+    idle, steps = of.work.working.complement(of.training.window), of.training.steps.spans
     lines = timeline(of.trace.events, of.runs, of.training.thread, of.training.window)
     cuts = np.concatenate((idle.start, idle.end, steps.start, steps.end, lines.start, lines.end))
-    return idle, _cut(of.training.window, cuts)
-
-
-def _cut(spans: Intervals, at: Int64) -> Intervals:
-    cuts = distinct_values(np.concatenate((spans.start, spans.end, at)))
-    start, end = cuts[:-1], cuts[1:]
-    inside = spans.locate(start) >= 0
-    return Intervals(start[inside], end[inside])
+    return idle, of.training.window.cut(cuts)
 
 
 def _sums(stretches: Intervals, at: Int64, weight: Int64) -> Int64:
@@ -156,6 +146,6 @@ def _carried_on(stretches: Intervals, cost_ns: Int64) -> Floats:
 
 def _evenly(stretches: Intervals, part: Floats, of: Attribution) -> Intervals:
     """The same part of all that lies between two events in a stretch: its causes keep their proportions."""
-    pieces = _cut(stretches, of.trace.events.start_ns)
+    pieces = stretches.cut(of.trace.events.start_ns)
     of_piece = part[stretches.locate(pieces.start)]
     return union(pieces.start, pieces.start + np.floor((pieces.end - pieces.start) * of_piece).astype(np.int64))

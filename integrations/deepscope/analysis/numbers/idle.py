@@ -10,7 +10,7 @@ from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.owners import LineRuns
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64
 
@@ -30,13 +30,10 @@ def timeline(events: Events, runs: LineRuns, training_thread: int, within: Inter
     here = events.thread[runs.nodes] == training_thread
     nodes = runs.nodes[here]
     start, end = events.start_ns[nodes], events.end_ns[nodes]
-    cuts = distinct_values(np.concatenate((start, end, within.start, within.end)))
-    inside = within.locate(cuts) >= 0
+    pieces = within.cut(np.concatenate((start, end)))
     group = np.zeros(len(nodes), np.int64)
-    begin = cuts[inside]
-    found = innermost(begin, np.zeros(len(begin), np.int64), start, end, group)
-    after = np.append(cuts[1:], cuts[-1:])
-    return Timeline(begin, after[inside], pick(runs.location[here], found))
+    found = innermost(pieces.start, np.zeros(len(pieces.start), np.int64), start, end, group)
+    return Timeline(pieces.start, pieces.end, pick(runs.location[here], found))
 
 
 def idle(work: OwnedWork, within: Intervals) -> list[Intervals]:

@@ -16,7 +16,7 @@ from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.training import Training
 from deepscope.records import PHASES
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
@@ -75,14 +75,10 @@ def find_phases(
 ) -> PhaseTimeline:
     """The phases of a trace; the innermost span that marks one decides."""
     start, end, phase = _spans(trace, calls, operators, modules, training)
-    window = training.window
-    cuts = distinct_values(np.concatenate((start, end, window.start, window.end, training.steps.spans.start)))
-    inside = window.locate(cuts) >= 0
-    begin = cuts[inside]
-    after = np.append(cuts[1:], cuts[-1:])[inside]
-    zero = np.zeros(len(begin), np.int64)
-    found = innermost(begin, zero, start, end, np.zeros(len(start), np.int64))
-    return PhaseTimeline(Intervals(begin, after), np.where(found < 0, _OTHER, pick(phase, found)))
+    pieces = training.window.cut(np.concatenate((start, end, training.steps.spans.start)))
+    zero = np.zeros(len(pieces.start), np.int64)
+    found = innermost(pieces.start, zero, start, end, np.zeros(len(start), np.int64))
+    return PhaseTimeline(pieces, np.where(found < 0, _OTHER, pick(phase, found)))
 
 
 def phase_of_work(work: OwnedWork, timeline: PhaseTimeline) -> Int64:

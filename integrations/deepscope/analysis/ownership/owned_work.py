@@ -53,6 +53,13 @@ class OwnedWork(Work):
     busy: dict[int, Intervals]
     """Union of the work over all streams, by device (the CPU is one device, whatever its threads)."""
 
+    @property
+    def working(self) -> Intervals:
+        """When at least one device works."""
+        busy, nothing = self.busy.values(), np.zeros(0, np.int64)
+        starts, ends = [one.start for one in busy], [one.end for one in busy]
+        return union(np.concatenate([nothing, *starts]), np.concatenate([nothing, *ends]))
+
 
 def owned(
     work: Work, calls: CallForest, owners: Owners, steps: Steps, paths: PathBuilder, *, compiled: FusedKernels

@@ -40,7 +40,6 @@ def totals(analysis: Analysis) -> Totals:
                 attribution.trace, attribution.scopes.locations, columns["python_cpu_ns"], sums["recording_ns"]
             ),
         )
-    ends = work.end_ns[analysis.counted] if work.metric == "device" and analysis.is_whole else work.end_ns[:0]
     return Totals(
         device_ns=int(work.duration_ns[analysis.counted].sum()),
         untold_ns=int(work.duration_ns[analysis.counted & work.untold].sum()),
@@ -48,7 +47,7 @@ def totals(analysis: Analysis) -> Totals:
         idle_ns=sum(one.total_ns for one in idle(work, analysis.unrecorded)),
         wall_ns=analysis.unrecorded.total_ns,
         added_ns=analysis.window.total_ns - analysis.unrecorded.total_ns,
-        behind_ns=max(int(ends.max(initial=0)) - int(analysis.window.end.max(initial=0)), 0) if len(ends) else 0,
+        behind_ns=analysis.behind_ns if analysis.is_whole else 0,
         steps=analysis.steps,
         **sums,
     )
