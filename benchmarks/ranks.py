@@ -1,15 +1,16 @@
 """What ranks side by side cost: time and memory of `deepscope ranks` as the ranks become more, beside HTA.
 
-The ranks are made from a real one by `synthetic_ranks.py`, with stragglers and clocks that are known; what `deepscope
-ranks` says of them is checked. Whole processes run in turn, each with all processes that it starts: once reading the
-traces (`--no-cache`), once with every profile in the cache, and HTA's `TraceAnalysis` with the analyses of each rank's
-time, on as many ranks as asked for.
+The ranks are made from a real one by `tests/synthetic_ranks`, with stragglers and clocks that are known; what
+`deepscope ranks` says of them is checked. Whole processes run in turn, each with all processes that it starts: once
+reading the traces (`--no-cache`), once with every profile in the cache, and HTA's `TraceAnalysis` with the analyses of
+each rank's time, on as many ranks as asked for.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from measure import Program, Runs, Spread, cpu_s, peak_bytes, run_once, run_roun
 from results import Goal, Result, make_parser
 
 _HERE = Path(__file__).resolve().parent
+_TESTS = str(_HERE.parent / "tests")
 _LABELS = {"read": "deepscope ranks", "cached": "the same, cached", "hta": "HTA"}
 
 
@@ -27,7 +29,9 @@ def make(python: str, folder: Path, ranks: int, options: argparse.Namespace) -> 
     """The traces of so many ranks, and what is known of them; in a process of its own."""
     told = {"ranks": ranks, "source": options.trace, "steps": options.steps, "collectives": options.collectives}
     words = [word for name, value in told.items() for word in (f"--{name}", str(value))]
-    run_once(Program("synthetic_ranks", [python, str(_HERE / "synthetic_ranks.py"), str(folder), *words]))
+    path = os.pathsep.join(filter(None, (_TESTS, os.environ.get("PYTHONPATH"))))
+    command = [python, "-m", "synthetic_ranks", str(folder), *words]
+    run_once(Program("synthetic_ranks", command, {"PYTHONPATH": path}))
     return json.loads((folder.parent / f"{folder.name}.truth.json").read_text())  # type: ignore[no-any-return]
 
 

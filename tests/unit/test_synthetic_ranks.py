@@ -1,11 +1,10 @@
-"""Ranks that are made for the benchmark keep the rules that a run's traces keep, and what was planted is in them."""
+"""Synthetic ranks keep the rules that a run's traces keep, and what was planted is in them."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import re
-import sys
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -18,27 +17,17 @@ from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.store.ranks import read_ranks
 from recorded_traces import needs_shared_traces
+from synthetic_ranks.ranks import write_ranks
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 RANKS, EACH = 32, 1
 
 pytestmark = needs_shared_traces
 
 
-def made(folder: Path, **options: Any) -> Any:
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        from synthetic_ranks import write_ranks
-
-        return write_ranks(folder, **options)
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
     folder = tmp_path_factory.mktemp("synthetic") / "run"
-    return folder, made(folder, ranks=RANKS, each=EACH, steps=2, collectives=8)
+    return folder, write_ranks(folder, ranks=RANKS, each=EACH, steps=2, collectives=8)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +112,7 @@ def test_the_ranks_of_a_host_share_a_clock(run: tuple[Path, Any]) -> None:
 
 def test_the_same_seed_makes_the_same_traces(tmp_path: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        made(tmp_path / name, ranks=2, steps=1, collectives=8, seed=seed)
+        write_ranks(tmp_path / name, ranks=2, steps=1, collectives=8, seed=seed)
     read = {name: [path.read_bytes() for path in sorted((tmp_path / name).iterdir())] for name in "abc"}
     assert read["a"] == read["b"] != read["c"]
 
@@ -147,7 +136,7 @@ def test_a_planted_rank_has_more_of_its_own(run: tuple[Path, Any]) -> None:
 
 
 def test_every_planted_straggler_is_found_with_its_cause_and_line(tmp_path: Path) -> None:
-    truth = made(tmp_path / "run", ranks=64, each=1)
+    truth = write_ranks(tmp_path / "run", ranks=64, each=1)
     assert {one.cause for one in truth.stragglers} == {"hardware", "work", "data", "host"}
     told = {one.rank: one for one in reported(tmp_path / "run").stragglers}
     for planted in truth.stragglers:
@@ -160,7 +149,7 @@ def test_every_planted_straggler_is_found_with_its_cause_and_line(tmp_path: Path
 
 
 def test_clocks_are_found(tmp_path: Path) -> None:
-    truth = made(tmp_path / "run", ranks=64, each=1)
+    truth = write_ranks(tmp_path / "run", ranks=64, each=1)
     clocks = {one.rank: one for one in reported(tmp_path / "run").clocks}
     assert sorted(clocks) == list(range(64))
     middle_ns = 150e6  # of the window: drift moves a clock by less than 2 µs from there

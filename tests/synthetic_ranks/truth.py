@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-__all__ = ["CAUSES", "Cause", "Group", "Mesh", "Planted", "Truth", "read_truth", "truth_path"]
+__all__ = ["CAUSES", "Cause", "Group", "Mesh", "Planted", "Truth", "truth_path"]
 
 Cause = Literal["hardware", "work", "data", "host"]
 CAUSES: tuple[Cause, ...] = ("hardware", "work", "data", "host")
@@ -94,11 +94,6 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
     """By rank, without messages."""
     transfer_ns: int
     """Of each collective."""
-
-
-def read_truth(folder: Path) -> Truth:
-    """What stands beside a folder that `write_ranks` wrote."""
-    return msgspec.json.decode(truth_path(folder).read_bytes(), type=Truth)
 
 
 def truth_path(folder: Path) -> Path:

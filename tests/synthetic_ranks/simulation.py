@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from synthetic_program import COMPUTE, RING, WIRE, Program
-from synthetic_truth import Mesh, Planted
+
+from synthetic_ranks.program import COMPUTE, RING, WIRE, Program
+from synthetic_ranks.truth import Mesh, Planted
 
 __all__ = ["Floats", "Moments", "Simulation"]
 

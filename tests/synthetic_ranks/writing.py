@@ -7,9 +7,21 @@ import re
 from typing import Any
 
 import numpy as np
-from synthetic_program import IDENTIFIERS, PROCESS, ROOT, STRIDE, TRAIN, DeviceEvent, Event, HostEvent, Program, Source
-from synthetic_simulation import Floats, Moments
-from synthetic_truth import Mesh, Truth
+
+from synthetic_ranks.program import (
+    IDENTIFIERS,
+    PROCESS,
+    ROOT,
+    STRIDE,
+    TRAIN,
+    DeviceEvent,
+    Event,
+    HostEvent,
+    Program,
+    Source,
+)
+from synthetic_ranks.simulation import Floats, Moments
+from synthetic_ranks.truth import Mesh, Truth
 
 __all__ = ["BASE_NS", "Writer"]
 

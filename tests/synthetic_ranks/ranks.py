@@ -28,9 +28,7 @@ folder tells all of it.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import time
 import zlib
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -38,14 +36,15 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from synthetic_program import LOADER_LINE, PACK_LINE, PROCESS, ROOT, TRANSFER_NS, make_program, read_source
-from synthetic_simulation import Floats, Moments, Simulation
-from synthetic_truth import CAUSES, Mesh, Planted, Truth, read_truth, truth_path
-from synthetic_writing import BASE_NS, Writer
 
-__all__ = ["Mesh", "Planted", "Truth", "read_truth", "write_ranks"]
+from synthetic_ranks.program import LOADER_LINE, PACK_LINE, PROCESS, ROOT, TRANSFER_NS, make_program, read_source
+from synthetic_ranks.simulation import Floats, Moments, Simulation
+from synthetic_ranks.truth import CAUSES, Mesh, Planted, Truth, truth_path
+from synthetic_ranks.writing import BASE_NS, Writer
 
-SOURCE = Path(__file__).resolve().parents[2] / "shared/traces/astra-sim-megatron-tp8-megatron_kineto_0.json.gz"
+__all__ = ["SOURCE", "write_ranks"]
+
+SOURCE = Path(__file__).resolve().parents[3] / "shared/traces/astra-sim-megatron-tp8-megatron_kineto_0.json.gz"
 
 
 def plant(mesh: Mesh, each: int, seed: int, step_ns: int, work_line: int) -> list[Planted]:
@@ -152,25 +151,3 @@ _JOB: _Job | None = None
 def _write_one(rank: int) -> None:
     assert _JOB is not None
     _JOB.write(rank)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--ranks", type=int, default=64, help="a power of two")
-    parser.add_argument("--source", type=Path, default=SOURCE)
-    parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("--collectives", type=int, default=16, help="how many all-reduces a step has")
-    parser.add_argument("--each", type=int, default=None, help="stragglers of each cause")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--processes", type=int, default=1)
-    options = vars(parser.parse_args())
-    began = time.perf_counter()
-    truth = write_ranks(options.pop("folder"), options.pop("ranks"), **options)
-    print(f"{truth.world_size} ranks in {time.perf_counter() - began:.1f} s")
-    for one in truth.stragglers:
-        print(f"  rank {one.rank}: {one.cause}, {one.file}:{one.line}, {one.excess_ns / 1e6:.2f} ms a step")
-
-
-if __name__ == "__main__":
-    main()

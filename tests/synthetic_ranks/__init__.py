@@ -1,0 +1,1 @@
+"""Traces of many ranks made out of a real one's, with stragglers and clocks that are known."""
