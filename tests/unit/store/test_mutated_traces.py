@@ -9,7 +9,7 @@ from fuzz.cases import built_documents, make_case, recorded_documents
 from fuzz.judge import judge
 
 _BATCH = 100
-_ALWAYS = 200
+_ALWAYS = 100
 _BATCHES = [
     pytest.param(first, marks=[pytest.mark.thorough] if first >= _ALWAYS else []) for first in range(0, 2000, _BATCH)
 ]
