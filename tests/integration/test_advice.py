@@ -73,10 +73,11 @@ LINES = {
     "DS034": "h, c = self.cell(x[:, t], (h, c))",
     "DS035": "bias = torch.cos(distance[..., None] * rates).mean(dim=-1)",
     "DS036": "batch = data[rows]",
+    "DS040": "shown = self.items(item)",
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
 }
 """The line that each program's mistake is found at."""
-AUDITED = {"DS033", "DS034", "DS035", "DS036"}
+AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS040"}
 """Mistakes that show in steps that are looked at."""
 
 

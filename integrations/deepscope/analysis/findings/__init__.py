@@ -31,6 +31,7 @@ from deepscope.analysis.findings import (
     sliced_calls,
     small_collectives,
     stale_gradients,
+    table_gradients,
     tiny_kernels,
     tiny_operators,
     unfused_attention,
@@ -79,6 +80,7 @@ RULES = (
     sliced_calls.RULE,
     same_work.RULE,
     double_precision.RULE,
+    table_gradients.RULE,
 )
 """By code."""
 

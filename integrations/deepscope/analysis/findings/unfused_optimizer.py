@@ -7,15 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.selection import named
 from deepscope.analysis.findings.calls_below import marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
+from deepscope.analysis.findings.optimizer_steps import begin_ns, operators_of_steps
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
-from deepscope.trace.arrays import pick
-from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer
 
@@ -41,7 +39,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     location = facts.attribution.owners.location[steps]
     arithmetic = np.zeros(len(steps), np.int64)
     np.add.at(arithmetic, above, np.maximum(events.duration_ns[below] - CALL_NS, 0))
-    whole = events.end_ns[steps] - _begin(facts, marked(facts, steps))[steps]
+    whole = events.end_ns[steps] - begin_ns(facts, marked(facts, steps))[steps]
     calls = np.maximum(whole - arithmetic, 0)
     for line, name in sorted(set(zip(location.tolist(), events.name[steps].tolist(), strict=True))):
         here = (location == line) & (events.name[steps] == name)
@@ -82,34 +80,12 @@ def _loops(facts: Facts) -> tuple[Int64, Int64, Int64]:
 
     The first are events, ascending; the second the outermost operators; the third positions in the first.
     """
-    trace, attribution = facts.trace, facts.attribution
-    operators, events = attribution.operators, trace.events
-    spans = named(trace, of_kind(trace, Kind.ANNOTATION), lambda name: stepped_optimizer(name) in FUSED)
-    spans &= facts.analysis.extent.holds(events.start_ns)
-    outer = operators.nodes[operators.caller < 0]
-    above = nearest_to(outer, attribution.calls.parent, spans)
-    own = (above >= 0) & (events.start_ns[outer] >= pick(_begin(facts, spans), above))
-    outer, above = outer[own], above[own]
-    fused = named(trace, marked(facts, outer), lambda name: "_fused_" in name)[outer]
-    loops = np.bincount(above, minlength=len(events)) >= MANY
+    outer, above = operators_of_steps(facts, FUSED.__contains__)
+    fused = named(facts.trace, marked(facts, outer), lambda name: "_fused_" in name)[outer]
+    loops = np.bincount(above, minlength=len(facts.trace.events)) >= MANY
     loops[above[fused]] = False
     steps, chosen = np.flatnonzero(loops), loops[above]
     return steps, outer[chosen], np.searchsorted(steps, above[chosen])
-
-
-def _begin(facts: Facts, spans: Mask) -> Int64:
-    """When each of some spans has run its closure, by event; shape (n,).
-
-    An optimizer that is given a closure (Lightning's) runs forward and backward first: lines, modules, the engine.
-    """
-    attribution, events = facts.attribution, facts.trace.events
-    modules = of_kind(facts.trace, Kind.MODULE_SCOPE)
-    roots = attribution.calls.root == np.arange(len(events))
-    others = np.flatnonzero(attribution.scopes.marks | modules | roots)
-    above = nearest_to(pick(attribution.calls.parent, others), attribution.calls.parent, spans)
-    result: Int64 = events.start_ns.copy()
-    np.maximum.at(result, above[above >= 0], events.end_ns[others[above >= 0]])
-    return result
 
 
 RULE = Rule("DS011", "Optimizer loops over parameters", _find)

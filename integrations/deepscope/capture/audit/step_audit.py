@@ -17,6 +17,7 @@ from deepscope.capture.audit.mode import AuditMode, is_another_active
 from deepscope.capture.audit.places import FoundPlace, Places
 from deepscope.capture.audit.same_work import same_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
+from deepscope.capture.audit.table_gradients import table_gradients
 from deepscope.capture.audit.unused_gradients import unused_gradients
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.awaited_steps import AwaitedSteps
@@ -162,6 +163,7 @@ def _audited(watch: Watch) -> Audited:
         slices=sliced_calls(watch, places)[:MOST_ROWS],
         same=same_work(watch, places)[:MOST_ROWS],
         double=double_work(watch, places),
+        tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
     )
     return Audited(account, places.all)
 

@@ -16,6 +16,7 @@ from deepscope.capture.audit.call_paths import Call, CallPaths
 from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
+from deepscope.capture.audit.looked_up_rows import LookedUpRows
 from deepscope.capture.audit.slices import Slices
 from deepscope.capture.lines import UserCode
 from deepscope.capture.process_hooks.live_objects import living
@@ -34,6 +35,7 @@ class Watch:
         self.paths = CallPaths(code)
         self.flow = Flow()
         self.gradients = Gradients(self.flow)
+        self.looked_up = LookedUpRows(self.flow)
         self.slices = Slices(self.flow)
         self.constants = Constants(self.flow, fixed_storages(self.flow, *living([nn.Module, Optimizer])))
         self.step = 0
@@ -106,6 +108,7 @@ class Watch:
             operation.pass_number = len(self.passes) - 1
             operation.forward_path = call.path if has_own_code else self._last_path
             operation.has_user_code = has_own_code
+            self.looked_up.note(number, returned)
 
     def _note_gradient(self, parameter: Any, returned: Returned, call: Call) -> None:
         name = self.flow.facts(returned.function).name

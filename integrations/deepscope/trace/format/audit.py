@@ -110,6 +110,28 @@ class DoubleWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """The same of backward work."""
 
 
+class TableGradient(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The gradient of a table (an embedding), which has all rows although a step uses some."""
+
+    place: Count
+    """The line that looked rows up."""
+    rows: Count
+    used_rows: Count
+    """In one step."""
+    elements: Count
+    """Of the table."""
+    optimizer: str
+    """The class of the one that steps the table."""
+    stepped_elements: Count
+    """Of all parameters that optimizers of this class step."""
+    keeps_rows: bool = False
+    """Whether its step leaves a row without a gradient as it is."""
+    clipped: bool = False
+    """Whether its norm was taken to clip gradients."""
+    operators: list[OperatorUse] = []
+    """Of the backward pass, at lines that looked rows up; `unused` are those that write all rows."""
+
+
 class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the first of the steps that were looked at; the next one tells what became of its results."""
 
@@ -126,3 +148,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     slices: list[SlicedCalls] = []
     same: list[SameWork] = []
     double: list[DoubleWork] = []
+    tables: list[TableGradient] = []
