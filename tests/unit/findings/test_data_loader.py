@@ -87,6 +87,18 @@ def test_the_users_line_that_makes_the_batches_is_named(findings_of):
     assert found.remedy.text.startswith("Make line 20 (collate) cheaper")
 
 
+def test_what_the_users_line_calls_says_how_to_make_it_cheaper(findings_of):
+    builder = steps(450)
+    for number in range(3):
+        builder.line(FILE, 20, "__getitem__", (number * 1000 + 10) * US, 400 * US)
+    builder.files[0]["text"] = "\n" * 19 + "row = self.frame.iloc[index]\n"
+    (found,) = findings_of(builder, "DS003")
+    words, rest = found.remedy.text.split(": most of the loading is spent there. ")
+    assert words == "Make line 20 (__getitem__) cheaper"
+    assert rest.startswith("A row of a DataFrame is made anew each time")
+    assert "num_workers" in rest
+
+
 def test_samples_taken_one_by_one_from_memory_want_whole_batches_and_no_processes(findings_of):
     builder = steps(450, kernel=None)
     for number in range(3):

@@ -89,6 +89,62 @@ def test_a_comprehension_wants_whole_arrays_and_a_librarys_function_to_be_called
     assert "arrays" not in found.remedy.text
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("row = self.frame.iloc[index]", "to_numpy()"),
+        ("for _, row in frame.iterrows(): pass", "to_numpy()"),
+        ("table = pd.read_csv(path)", "Parse once"),
+        ("sample = json.loads(self.lines[index])", "Parse once"),
+        ("ids = self.tokenizer(text, truncation=True)['input_ids']", "Tokenize once"),
+        ("ids = tokenizer.encode(text)", "Tokenize once"),
+        ("image = Image.open(path).convert('RGB')", "Decode in"),
+        ("image = cv2.imread(path)", "Decode in"),
+        ("array = np.load(path)['x']", "Open files once"),
+        ("with open(path) as file: text = file.read()", "Open files once"),
+        ("scores.append(f1_score(labels, guesses))", "once an epoch"),
+        ("torch.save(model.state_dict(), path)", "every N steps"),
+        ("target = copy.deepcopy(model)", "load_state_dict"),
+        ("gc.collect()", "Take it out"),
+        ("batch = torch.tensor(rows)", "lists go number"),
+        ("batch = torch.FloatTensor(rows)", "lists go number"),
+    ],
+)
+def test_what_a_line_calls_says_what_to_do(findings_of, text, words):
+    (found,) = findings_of(with_text(text), "DS013")
+    assert words in found.remedy.text
+
+
+def test_what_is_dear_to_use_is_known_by_where_it_came_from(findings_of):
+    builder = steps(operators=0)
+    builder.files[0]["text"] = (
+        "def main():\n    row = frame.iloc[3]\n\n    data = json.loads(text)\n    values = row[names]\n"
+    )
+    (found,) = findings_of(builder, "DS013")
+    assert "to_numpy()" in found.remedy.text
+    builder.files[0]["text"] = (
+        "def main():\n    row = frame.iloc[3]\n\n    data = json.loads(text)\n    values = f(data)\n"
+    )
+    (found,) = findings_of(builder, "DS013")
+    assert found.remedy.text.startswith("Do it every N steps, once before the loop"), "what was parsed is an object"
+
+
+def test_a_known_call_is_found_although_it_starts_operators_and_no_module(findings_of):
+    builder = steps(operators=5)
+    builder.files[0]["text"] = "\n" * 4 + "target = copy.deepcopy(model)\n"
+    (found,) = findings_of(builder, "DS013")
+    assert "load_state_dict" in found.remedy.text
+    for number in range(2):
+        builder.module("Linear", "head", (number * 1000 + 100) * US, 30 * US)
+    assert findings_of(builder, "DS013") == []
+
+
+@pytest.mark.parametrize("text", ["tensor.load()", "locate(x)[0]", "self.opened = reopen(x)", "accuracy(x, y)"])
+def test_names_that_only_look_like_these_say_nothing(findings_of, text):
+    (found,) = findings_of(with_text(text), "DS013")
+    assert found.remedy.text.startswith("Do it every N steps, once before the loop")
+
+
 def test_what_a_run_does_once_is_no_advice(findings_of):
     assert findings_of(steps(count=1), "DS013") == []
     once = TraceBuilder()

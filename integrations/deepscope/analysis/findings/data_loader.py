@@ -13,9 +13,11 @@ from deepscope.analysis.findings.already_set import loader_workers
 from deepscope.analysis.findings.cpu_quota import usable_cores
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
+from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
 from deepscope.analysis.numbers.phases import phase_of_name
+from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import pick
@@ -115,7 +117,14 @@ def _slowest(facts: Facts, spent_ns: Int64) -> str:
     if line < 0 or spent_ns[line] < ENOUGH * spent_ns.sum() or line in _asking_lines(facts):
         return ""
     place = facts.locations[line]
-    return f"Make line {place.line} ({place.function}) cheaper: most of the loading is spent there."
+    return _cheaper(
+        f"Make line {place.line} ({place.function}) cheaper: most of the loading is spent there.", facts, place
+    )
+
+
+def _cheaper(words: str, facts: Facts, place: Location) -> str:
+    """`words`, and how, as far as that is known of a line."""
+    return f"{words} {line_remedy(facts.trace, place)}".rstrip()
 
 
 def _asking_lines(facts: Facts) -> set[int]:
@@ -160,7 +169,9 @@ def _with_workers(facts: Facts) -> str:
         cheaper = "make what they do cheaper: how long their lines take was not recorded."
     else:
         place = facts.locations[int(workers.argmax())]
-        cheaper = f"make the slowest line in them ({place.function}, line {place.line}) cheaper."
+        cheaper = _cheaper(
+            f"make the slowest line in them ({place.function}, line {place.line}) cheaper.", facts, place
+        )
     if count and cores and computes and count >= cores:
         return f"Its {count} workers have {cores} cores: {cheaper}"
     more = f"more than its {count} workers" if count else "more workers"

@@ -8,12 +8,15 @@ import numpy as np
 
 from deepscope.analysis.findings import worker_restarts
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.idle_causes import occupied
 from deepscope.records import Finding
 
 WORTH = 0.03
 """A line is named if the device is idle because of it for at least this share of the wall time."""
+
+_REMEDY = "Take this work out of the loop, or off the thread that launches."
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -38,7 +41,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             message="the device has nothing to do while the CPU does something else than launch on this line",
             evidence={"device_idle_ns": int(idle[line])},
             saving_ns=int(saving[line]),
-            remedy="Take this work out of the loop, or off the thread that launches.",
+            remedy=line_remedy(facts.trace, facts.locations[line]) or _REMEDY,
         )
 
 

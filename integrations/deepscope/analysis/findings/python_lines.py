@@ -12,6 +12,7 @@ from deepscope.analysis.array_ops.ancestry import nearest, self_values
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.claimed import claimed_by_others
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on, repeats_within
 from deepscope.records import Finding
@@ -23,11 +24,12 @@ from deepscope.trace.names import stepped_optimizer
 WORTH = 0.05
 """A line is named from this share of the wall time on."""
 AMONG_CALLS_NS = 500_000
-"""A line is Python's own if it calls no module and has so much Python time for each operator that it starts. What many
-calls cost is DS007's, and what a module does in Python is the module's."""
+"""A line is Python's own if it calls no module and has so much Python time for each operator that it starts, or calls
+what is known to cost much. What many calls cost is DS007's, and what a module does in Python is the module's."""
 
-_TORCHS = re.compile(r"^(?:torch|F|nn)\.|\.(?:backward|step|zero_grad)$")
-"""Functions of torch's. What they do outside operators (an old result is given back) is not the line's Python."""
+_TORCHS = re.compile(r"^(?:torch\.(?!(?:as_)?tensor$|[A-Z]\w*Tensor$)|F\.|nn\.)|\.(?:backward|step|zero_grad)$")
+"""Functions of torch's. What they do outside operators (an old result is given back) is not the line's Python, but for
+those that go through lists."""
 _OF_LOOPS = "Let torch or NumPy do it on whole arrays, or do it once before the loop."
 _OF_CALLS = "Do it every N steps, once before the loop, or not at all."
 
@@ -37,15 +39,17 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     python = facts.analysis.columns["python_cpu_ns"][:-1]
     operators, modules = _started(facts)
-    worth = (python >= max(WORTH * facts.wall_ns, 1)) & (python >= AMONG_CALLS_NS * operators) & (modules == 0)
+    worth = python >= max(WORTH * facts.wall_ns, 1)
     if not worth.any():
         return
     saving = (python * _lasting(facts)).astype(np.int64)
-    worth &= (saving >= max(WORTH * facts.wall_ns, 1)) & (saving >= AMONG_CALLS_NS * operators)
+    is_known = _known(facts, worth)
+    worth &= saving >= max(WORTH * facts.wall_ns, 1)
+    worth &= ((saving >= AMONG_CALLS_NS * operators) | is_known) & (modules == 0)
     worth &= ~_runs_other_code(facts) & _recurs(facts)
     for line in np.flatnonzero(worth).tolist():
-        calls = calls_on(facts.trace, facts.locations[line])
-        loops = repeats_within(facts.trace, facts.locations[line])
+        place = facts.locations[line]
+        calls, loops = calls_on(facts.trace, place), repeats_within(facts.trace, place)
         if calls and not loops and all(_TORCHS.search(name) for name in calls):
             continue
         yield RULE.finding(
@@ -54,8 +58,16 @@ def _find(facts: Facts) -> Iterator[Finding]:
             message="this line's time is spent in Python, or in a library that torch knows nothing of",
             evidence={"python_cpu_ns": int(python[line]), "runs": int(facts.analysis.columns["calls"][line])},
             saving_ns=int(saving[line]),
-            remedy=_OF_LOOPS if loops else _OF_CALLS,
+            remedy=line_remedy(facts.trace, place) or (_OF_LOOPS if loops else _OF_CALLS),
         )
+
+
+def _known(facts: Facts, chosen: Mask) -> Mask:
+    """Which of some lines call something that costs much wherever it is called; shape (lines,)."""
+    result = np.zeros(len(chosen), np.bool_)
+    for line in np.flatnonzero(chosen).tolist():
+        result[line] = bool(line_remedy(facts.trace, facts.locations[line]))
+    return result
 
 
 def _recurs(facts: Facts) -> Mask:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import Edit
@@ -148,12 +148,43 @@ def calls_on(trace: Trace, location: Location) -> list[str]:
 
     Empty where there are none, or the text is not known.
     """
+    return [_dotted(one.func, through_calls=True) for one in _on_line(trace, location) if isinstance(one, ast.Call)]
+
+
+def uses_on(trace: Trace, location: Location) -> list[str]:
+    """The dotted names of what a line calls or takes elements of (`self.frame.iloc`); empty as for `calls_on`."""
+    return list(_uses(_on_line(trace, location)))
+
+
+def uses_behind(trace: Trace, location: Location) -> list[str]:
+    """The same of what the names that a line reads were assigned from in its function."""
+    read = {one.id for one in _on_line(trace, location) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    tree = _tree(_text(trace, location.file)) if read else None
+    within = [one for one in _enclosing(tree, location.line) if isinstance(one, _FUNCTIONS)] if tree is not None else []
+    return [
+        name
+        for node in (ast.walk(within[-1]) if within else ())
+        if isinstance(node, ast.Assign) and any(isinstance(one, ast.Name) and one.id in read for one in node.targets)
+        for name in _uses(ast.walk(node.value))
+    ]
+
+
+def _uses(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            yield _dotted(node.func, through_calls=True)
+        elif isinstance(node, ast.Subscript):
+            yield _dotted(node.value)
+
+
+def _on_line(trace: Trace, location: Location) -> list[ast.expr]:
+    """The expressions that a line is part of."""
     tree = _tree(_text(trace, location.file)) if location.exact else None
     nodes = ast.walk(tree) if tree is not None else ()
     return [
-        _dotted(node.func, through_calls=True)
+        node
         for node in nodes
-        if isinstance(node, ast.Call) and node.lineno <= location.line <= (node.end_lineno or node.lineno)
+        if isinstance(node, ast.expr) and node.lineno <= location.line <= (node.end_lineno or node.lineno)
     ]
 
 

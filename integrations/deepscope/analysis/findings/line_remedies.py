@@ -1,0 +1,104 @@
+"""What to do about a line of Python that costs much, by what it calls."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from deepscope.analysis.findings.source_text import uses_behind, uses_on
+from deepscope.analysis.ownership.locations import Location
+from deepscope.trace.model import Trace
+
+
+class _Remedy(NamedTuple):
+    uses: re.Pattern[str]
+    """Dotted names of what is called, or of what an element is taken of."""
+    words: str
+    is_lazy: bool
+    """Whether what it returns costs as much where it is used."""
+
+
+def _for(uses: tuple[str, ...], words: str, *, is_lazy: bool = False) -> _Remedy:
+    return _Remedy(re.compile("|".join(uses)), words, is_lazy)
+
+
+_REMEDIES = (
+    _for(
+        (r"(?:.+\.)?(?:iloc|loc|iat|iterrows|itertuples)",),
+        "A row of a DataFrame is made anew each time: take the columns out once (`df[columns].to_numpy()`), and index "
+        "that.",
+        is_lazy=True,
+    ),
+    _for(
+        (
+            r"(?:.+\.)?(?:read_csv|read_json|read_excel|loadtxt|genfromtxt|safe_load)",
+            r"(?:u?json|orjson|yaml|csv|ET|ElementTree)\.(?:loads?|reader|DictReader|parse|fromstring)",
+        ),
+        "Parse once before training, and keep arrays that are only indexed here (`np.save`, then "
+        "`np.load(…, mmap_mode='r')`).",
+    ),
+    _for(
+        (r"(?:.+\.)?(?:\w*tokeni[sz]\w*|encode_plus|batch_encode_plus)(?:\.(?:encode|encode_batch|batch_encode))?",),
+        "Tokenize once before training and keep the numbers (`dataset.map(…, batched=True)`), or whole batches at a "
+        "time in the loader's workers.",
+    ),
+    _for(
+        (
+            r"(?:PIL\.)?Image\.open(?:\.\w+)*",
+            r"(?:.+\.)?(?:imread|imdecode|read_image|decode_image|decode_jpeg|decode_png)",
+            r"(?:librosa|torchaudio)\.load",
+            r"(?:sf|soundfile)\.read",
+        ),
+        "Decode in the loader's workers, or once before training: keep what is decoded, in the size that the model "
+        "takes.",
+        is_lazy=True,
+    ),
+    _for(
+        (
+            r"(?:np|numpy|torch|pickle|joblib)\.loads?",
+            r"h5py\.File",
+            r"(?:.+\.)?(?:open|read_bytes|read_text|read_parquet)",
+        ),
+        "Open files once, not for each sample: keep what they hold in memory, or map it (`np.load(…, mmap_mode='r')`, "
+        "`torch.load(…, mmap=True)`).",
+    ),
+    _for(
+        (
+            r"(?:.+\.)?\w*(?:accuracy|precision|recall|f1|roc_auc|average_precision|jaccard)_score",
+            r"(?:.+\.)?(?:confusion_matrix|classification_report|roc_curve)",
+        ),
+        "Keep predictions and labels, and compute the metric once an epoch.",
+    ),
+    _for(
+        (
+            r"(?:torch|np|numpy|pickle|joblib)\.(?:save|savez|savez_compressed|dump)",
+            r"(?:.+\.)?(?:save_checkpoint|save_pretrained|to_csv|savefig)",
+            r"(?:plt|pyplot)\.\w+",
+        ),
+        "Write it every N steps, or at the end of an epoch.",
+    ),
+    _for(
+        (r"(?:copy\.)?deepcopy",),
+        "Copy values in place (`target.load_state_dict(…)`); for a moving average of weights "
+        "`torch.optim.swa_utils.AveragedModel`.",
+    ),
+    _for(
+        (r"gc\.collect", r"torch\.\w+\.empty_cache"),
+        "Take it out: Python and torch free memory by themselves, and use again what they freed.",
+    ),
+    _for(
+        (r"torch\.(?:tensor|as_tensor|[A-Z]\w*Tensor)",),
+        "Let NumPy or torch make whole arrays (`np.stack(…)`, `torch.from_numpy(…)`): lists go number by number.",
+    ),
+)
+"""The first that fits a line holds."""
+
+
+def line_remedy(trace: Trace, location: Location) -> str:
+    """What to do about a line, by what it calls or indexes; "" where nothing is known of that, or of its text."""
+    here = uses_on(trace, location)
+    found = next((one for one in _REMEDIES if any(map(one.uses.fullmatch, here))), None)
+    if found is None:
+        before = uses_behind(trace, location)
+        found = next((one for one in _REMEDIES if one.is_lazy and any(map(one.uses.fullmatch, before))), None)
+    return found.words if found is not None else ""
