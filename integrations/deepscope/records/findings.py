@@ -75,7 +75,9 @@ class Finding(msgspec.Struct, kw_only=True):
     evidence: Annotated[Evidence, merged_by(_figures)]
     """Figures by name: `…_ns` and `…_bytes` over the whole profile, means in `…_us`; integers add up over ranks."""
     saving_ns: Sum
-    """The most wall time that can be saved, over the whole profile."""
+    """Wall time that can be saved, over the whole profile."""
+    is_measured: First[bool] = False
+    """Whether programs with this mistake gained about what the rule promised (docs/findings); else it is a bound."""
     remedy: OfLargest[Remedy]
     doc: First[str]
     """The page about it, below the project's root and in the installed package: `docs/findings/DS001.md`."""

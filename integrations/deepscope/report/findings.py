@@ -76,9 +76,12 @@ def slowed_words(profile: Profile) -> str:
 
 
 def finding_words(finding: Finding, profile: Profile) -> str:
-    """Where, what and how much in one line: `DS003 train.py:46 Data loading …: could save 12.5ms a step (19.3%)`."""
+    """Where, what and how much in one line: `DS003 train.py:46 Data loading …: could save about 12ms a step (19%)`."""
     saving = f": {_saving(finding, profile)}" if finding.saving_ns else ""
     return printable(f"{finding.code}  {_place(finding, profile)}{finding.title}{saving}")
+
+
+SavingWord = Literal["about", "up to"]
 
 
 def _place(finding: Finding, profile: Profile) -> str:
@@ -99,7 +102,12 @@ def _saving(finding: Finding, profile: Profile) -> str:
     steps = max(totals.steps, 1) * max(totals.ranks, 1)
     of_step = " a step" if totals.steps else ""
     share = share_text(finding.saving_ns, totals.wall_ns)
-    return f"could save {time_text(finding.saving_ns / steps)}{of_step} ({share})"
+    return f"could save {saving_word(finding)} {time_text(finding.saving_ns / steps)}{of_step} ({share})"
+
+
+def saving_word(finding: Finding) -> SavingWord:
+    """How sure what it could save is: programs with this mistake gained about so much, or it is a bound."""
+    return "about" if finding.is_measured else "up to"
 
 
 def _figure(name: str, given: float | str) -> str:

@@ -35,6 +35,18 @@ def test_codes_are_in_order_and_each_has_a_page_that_bears_its_title(repository:
         )
 
 
+def test_about_is_said_of_the_rules_whose_savings_were_measured_and_were_about_as_promised(repository: Path):
+    page = (repository / "docs" / "findings" / "README.md").read_text(encoding="utf-8")
+    on_cpu, on_device = (
+        {code: float(ratio) for code, ratio in re.findall(r"^\| (DS\d+) \|.* \| ([\d.]+) \|$", part, re.MULTILINE)}
+        for part in page.split("## How true the savings are")[1].split("**On a device**")
+    )
+    assert len(on_cpu) > 15
+    for where, ratios in (("cpu", on_cpu), ("device", on_device)):
+        close = {code for code, ratio in ratios.items() if 0.7 <= ratio <= 1.4}
+        assert {rule.code for rule in RULES if where in rule.measured_on} == close
+
+
 @pytest.mark.parametrize(
     ("saving", "severity"), [(0, "hint"), (19, "hint"), (20, "info"), (99, "info"), (100, "warning")]
 )

@@ -162,7 +162,7 @@ REPORT = {
     "findings": [
         {
             "code": str, "title": str, "severity": str, "file": str, "line": int, "function": str, "message": str,
-            "evidence": dict, "saving_ns": int, "doc": str,
+            "evidence": dict, "saving_ns": int, "is_measured": bool, "doc": str,
             "remedy": {"text": str, "edits": [{"line": int, "old": str, "new": str}]},
         },
     ],

@@ -103,4 +103,4 @@ def _kept_stacks(facts: Facts) -> tuple[Int64, int]:
     return forward, max(int(own.mean()) - VIEW_NS, 0) if len(own) else 0
 
 
-RULE = Rule("DS022", "Anomaly detection left on", _find)
+RULE = Rule("DS022", "Anomaly detection left on", _find, measured_on=("cpu",))

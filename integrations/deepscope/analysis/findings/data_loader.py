@@ -195,4 +195,4 @@ def _has_workers(facts: Facts) -> bool | None:
     return None if known is None else known > 0
 
 
-RULE = Rule("DS003", "Data loading on the critical path", _find)
+RULE = Rule("DS003", "Data loading on the critical path", _find, measured_on=("cpu",))

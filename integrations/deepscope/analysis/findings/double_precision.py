@@ -39,4 +39,4 @@ def _find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("DS036", "Computed with 64 bits", _find, shortens_work=True)
+RULE = Rule("DS036", "Computed with 64 bits", _find, shortens_work=True, measured_on=("cpu",))

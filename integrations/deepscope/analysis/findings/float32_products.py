@@ -105,4 +105,4 @@ def _device(trace: Trace) -> tuple[str, bool]:
     return name, peak is not None and peak.bfloat16 is not None
 
 
-RULE = Rule("DS006", "float32 products without tensor cores", _find, shortens_work=True)
+RULE = Rule("DS006", "float32 products without tensor cores", _find, shortens_work=True, measured_on=("device",))

@@ -126,4 +126,4 @@ def _edits(facts: Facts, location: int) -> tuple[Edit, ...]:
     return (Edit(place.line, old, new), *pinned)
 
 
-RULE = Rule("DS002", "Blocking copies to the device", _find)
+RULE = Rule("DS002", "Blocking copies to the device", _find, measured_on=("device",))

@@ -45,4 +45,4 @@ def _find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("DS005", "Idle device", _find)
+RULE = Rule("DS005", "Idle device", _find, measured_on=("device",))

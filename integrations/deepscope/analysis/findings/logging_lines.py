@@ -81,4 +81,4 @@ def _by_text(facts: Facts, asked: Mask) -> Mask:
     return result
 
 
-RULE = Rule("DS019", "Logging in every step", _find)
+RULE = Rule("DS019", "Logging in every step", _find, measured_on=("cpu",))

@@ -136,4 +136,4 @@ def _is_an_optimizers(name: str) -> bool:
     return stepped_optimizer(name) is not None or name.startswith("Optimizer.zero_grad#")
 
 
-RULE = Rule("DS013", "A line of Python", _find)
+RULE = Rule("DS013", "A line of Python", _find, measured_on=("cpu",))

@@ -124,4 +124,4 @@ def _called_at(facts: Facts, again: Int64) -> Int64:
     return np.where(found >= 0, found, own)
 
 
-RULE = Rule("DS008", "Recomputed activations", _find)
+RULE = Rule("DS008", "Recomputed activations", _find, measured_on=("cpu",))

@@ -84,4 +84,4 @@ def _find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("DS016", "Gradients summed in every backward pass", _find)
+RULE = Rule("DS016", "Gradients summed in every backward pass", _find, measured_on=("cpu",))

@@ -196,4 +196,4 @@ def _evaluates(node: str, name: str) -> bool:
     return evaluated_node(name) == node
 
 
-RULE = Rule("DS018", "Parameters cast over and over", _find, shortens_work=True)
+RULE = Rule("DS018", "Parameters cast over and over", _find, shortens_work=True, measured_on=("cpu", "device"))

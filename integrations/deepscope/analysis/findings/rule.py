@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
@@ -21,6 +22,8 @@ class Rule:
     find: Callable[[Facts], Iterable[Finding]]
     shortens_work: bool = False
     """Whether it saves a device's time: where the CPU hardly waits for the device, a step is no shorter for that."""
+    measured_on: tuple[Literal["cpu", "device"], ...] = ()
+    """Where programs were measured with its mistake and without it, and gained about what it promised."""
 
     def found(self, facts: Facts) -> list[Finding]:
         """Where the rule holds; it looks once, however many ask."""
@@ -70,6 +73,7 @@ class Rule:
             message=message,
             evidence=evidence,
             saving_ns=saving_ns,
+            is_measured=("device" if facts.has_device else "cpu") in self.measured_on,
             remedy=Remedy(remedy, list(edits)),
             doc=f"docs/findings/{self.code}.md",
         )

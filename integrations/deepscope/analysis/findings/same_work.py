@@ -45,4 +45,4 @@ def _names(one: SameWork) -> str:
     return ", ".join(name for name, count in times.most_common(_NAMED) if count)
 
 
-RULE = Rule("DS035", "The same work in each step", _find)
+RULE = Rule("DS035", "The same work in each step", _find, measured_on=("cpu",))

@@ -107,4 +107,4 @@ def _once_ns(facts: Facts, calls: SlicedCalls) -> int:
     return int((calls.operators / calls.times * _CALL_NS + seconds * 1e9) * max(facts.steps, 1))
 
 
-RULE = Rule("DS034", "Called for one slice after the other", _find)
+RULE = Rule("DS034", "Called for one slice after the other", _find, measured_on=("cpu",))

@@ -151,4 +151,4 @@ _REMEDY = (
     "(`torch.cat`, `torch._utils._flatten_dense_tensors`), or call within `torch.distributed._coalescing_manager`."
 )
 
-RULE = Rule("DS015", "Many small collectives", _find)
+RULE = Rule("DS015", "Many small collectives", _find, measured_on=("cpu",))

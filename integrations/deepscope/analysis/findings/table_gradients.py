@@ -71,4 +71,4 @@ def _remedy(one: TableGradient) -> str:
     return words
 
 
-RULE = Rule("DS040", "Gradients of whole tables", _find)
+RULE = Rule("DS040", "Gradients of whole tables", _find, measured_on=("cpu",))

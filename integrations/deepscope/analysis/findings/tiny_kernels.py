@@ -64,4 +64,4 @@ def _ways(facts: Facts, line: int, *, in_optimizer: bool) -> Iterator[str]:
         yield "larger batches"
 
 
-RULE = Rule("DS004", "Many tiny kernels", _find)
+RULE = Rule("DS004", "Many tiny kernels", _find, measured_on=("device",))

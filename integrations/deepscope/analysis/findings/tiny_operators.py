@@ -220,4 +220,4 @@ def _overhead_ns(facts: Facts, line: int, duration_ns: Int64) -> int:
     return int(np.minimum(duration_ns, TINY_NS).sum()) + min(max(python_ns, 0), TINY_NS * len(duration_ns))
 
 
-RULE = Rule("DS007", "Many tiny operators", _find)
+RULE = Rule("DS007", "Many tiny operators", _find, measured_on=("cpu",))

@@ -184,4 +184,4 @@ def _within(facts: Facts, events: Int64, first: Int64, last: Int64) -> tuple[Int
     return events[found >= 0], found[found >= 0]
 
 
-RULE = Rule("DS010", "Unfused attention", _find, shortens_work=True)
+RULE = Rule("DS010", "Unfused attention", _find, shortens_work=True, measured_on=("cpu", "device"))

@@ -88,4 +88,4 @@ def _loops(facts: Facts) -> tuple[Int64, Int64, Int64]:
     return steps, outer[chosen], np.searchsorted(steps, above[chosen])
 
 
-RULE = Rule("DS011", "Optimizer loops over parameters", _find)
+RULE = Rule("DS011", "Optimizer loops over parameters", _find, measured_on=("cpu",))

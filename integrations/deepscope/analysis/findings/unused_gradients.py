@@ -72,4 +72,4 @@ def _remedy(facts: Facts, one: UnusedGradients) -> str:
     return words
 
 
-RULE = Rule("DS033", "Gradients that nobody uses", _find)
+RULE = Rule("DS033", "Gradients that nobody uses", _find, measured_on=("cpu", "device"))

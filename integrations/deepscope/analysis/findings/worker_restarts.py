@@ -120,4 +120,4 @@ def _nothing(facts: Facts) -> Int64:
     return np.zeros(facts.lines + 1, np.int64)
 
 
-RULE = Rule("DS021", "Loader workers started anew", _find)
+RULE = Rule("DS021", "Loader workers started anew", _find, measured_on=("cpu",))

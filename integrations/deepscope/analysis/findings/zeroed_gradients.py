@@ -81,4 +81,4 @@ def _added(facts: Facts) -> Int64:
     return np.asarray(adds[(above >= 0) & gathers[above]])
 
 
-RULE = Rule("DS009", "Gradients zeroed in place", _find)
+RULE = Rule("DS009", "Gradients zeroed in place", _find, measured_on=("cpu",))

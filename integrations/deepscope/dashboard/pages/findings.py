@@ -13,7 +13,7 @@ from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Question
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.words import in_page_words, place_words, word
 from deepscope.records import Finding, Profile, Severity
-from deepscope.report.findings import evidence_figure, tried_words, without_findings
+from deepscope.report.findings import SavingWord, evidence_figure, saving_word, tried_words, without_findings
 
 _CODE = re.compile(r"DS\d{3}")
 _LONGEST = 2000
@@ -34,8 +34,10 @@ class ShownFinding(PageAnswer):
     function: str
     message: str
     remedy: str
+    saving_word: SavingWord
+    """Whether about so much can be saved, or up to it."""
     saving_ns: int
-    """The most wall time that can be saved, over all steps."""
+    """Wall time that can be saved, over all steps."""
     saving_share: float
     """Of the wall time."""
     evidence: list[Figure]
@@ -106,6 +108,7 @@ def shown_finding(profile: Profile, one: Finding) -> ShownFinding:
         function=word(one.function),
         message=in_page_words(one.message)[:_LONGEST],
         remedy=in_page_words(one.remedy.text)[:_LONGEST],
+        saving_word=saving_word(one),
         saving_ns=one.saving_ns,
         saving_share=one.saving_ns / wall if wall else 0.0,
         evidence=[*_figures(one)],

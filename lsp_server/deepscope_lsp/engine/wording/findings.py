@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from deepscope.quantities import spaced
 from deepscope.records import Finding
 from deepscope.records.tries import Try
-from deepscope.report.findings import evidence_figure, tried_words
+from deepscope.report.findings import evidence_figure, saving_word, tried_words
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 
@@ -19,7 +19,8 @@ def finding_words(finding: Finding, scales: Scales, tries: Sequence[Try] = ()) -
     """Title, message, what it could save, the figures that say so, and what `tries` of its remedies have gained."""
     words = f"{finding.title}: {spaced(finding.message)}."
     if finding.saving_ns:
-        words += f" Could save up to {quantities.duration(scales.per_step(finding.saving_ns))} {scales.step_words}."
+        saving = quantities.duration(scales.per_step(finding.saving_ns))
+        words += f" Could save {saving_word(finding)} {saving} {scales.step_words}."
     evidence = evidence_words(finding.evidence, scales)
     return (f"{words} ({evidence})" if evidence else words) + tried_sentences(finding, tries)
 

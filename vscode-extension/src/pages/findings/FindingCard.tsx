@@ -13,6 +13,11 @@ import "./findings.css";
 
 const WORDS: Readonly<Record<ShownFinding["severity"], string>> = { warning: "Warning", info: "Info", hint: "Hint" };
 
+const SAVING: Readonly<Record<ShownFinding["savingWord"], string>> = {
+  about: "Of the wall time; programs with this mistake gained about as much as was estimated",
+  "up to": "Of the wall time; no more than this could be saved",
+};
+
 export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding; readonly isShort?: boolean }): JSX.Element {
   return (
     <article class={`finding ${of.severity}`}>
@@ -24,8 +29,8 @@ export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding
           {of.title}
         </h3>
         {of.savingNs > 0 && (
-          <span class="saving" title="The most that could be saved, of the wall time">
-            up to {share(of.savingShare)}
+          <span class="saving" title={SAVING[of.savingWord]}>
+            {of.savingWord} {share(of.savingShare)}
           </span>
         )}
       </header>
@@ -52,7 +57,7 @@ export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding
         <dl class="evidence">
           {of.savingNs > 0 && (
             <div>
-              <dt>could save</dt>
+              <dt>could save {of.savingWord}</dt>
               <dd>{duration(of.savingNs)}</dd>
             </div>
           )}
