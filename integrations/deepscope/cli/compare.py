@@ -106,4 +106,7 @@ def _rendered(comparison: Any, form: str, *, limit: int | None, verdict: Any, ou
         from deepscope.report.compare import comparison_markdown
 
         return comparison_markdown(comparison, limit=rows, verdict=verdict)
-    return comparison_text(comparison, limit=rows, verdict=verdict, **terminal(output))
+    from deepscope.cli.next_step import after_comparison, with_next
+
+    text = comparison_text(comparison, limit=rows, verdict=verdict, **terminal(output))
+    return with_next(text, after_comparison(comparison))

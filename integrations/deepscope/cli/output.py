@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from deepscope.printable import printable
 
 ROWS = 20
 """Rows of a table as text, where `-n` says nothing else."""
+WARNINGS = 10
 PIPED_WIDTH = 120
 """Cells of a line where standard output is no terminal."""
 
@@ -59,10 +60,12 @@ def terminal(output: str | None) -> dict[str, Any]:
     return {"width": width, "color": output is None and wants_color(sys.stdout)}
 
 
-def warn(sentences: Iterable[str]) -> None:
-    """Writes warnings to standard error, a line each."""
-    for sentence in sentences:
+def warn(sentences: Sequence[str]) -> None:
+    """Writes the first warnings to standard error, a line each, and how many there are."""
+    for sentence in sentences[:WARNINGS]:
         click.echo(f"Warning: {printable(sentence)}", err=True)
+    if len(sentences) > WARNINGS:
+        click.echo(f"{WARNINGS} of {len(sentences):,} warnings shown", err=True)
 
 
 def emit(text: str, path: str | None) -> None:

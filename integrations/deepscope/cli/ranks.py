@@ -49,6 +49,7 @@ def ranks(
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     where = list(paths) or [newest_folder(FOLDERS)]
+    from deepscope.cli.next_step import after_ranks, with_next
     from deepscope.ranks.detail import rank_detail
     from deepscope.ranks.side_by_side import side_by_side
     from deepscope.report import ranks as forms
@@ -86,4 +87,5 @@ def ranks(
             if detail is None
             else forms.rank_text(detail, report, limit=limit, **terminal(output))
         )
+        text = with_next(text, "" if detail is not None else after_ranks(report, where))
     emit(text, output)

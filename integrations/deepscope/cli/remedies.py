@@ -46,6 +46,7 @@ def try_remedies(
     words = _checked(findings)
     command = parsed_program(program)
     profile = trace_of(command, trace)
+    from deepscope.cli.next_step import after_tries, with_next
     from deepscope.trials.remedy_search import Search, candidates, try_each
     from deepscope.trials.rendering import tries_json, tries_text
     from deepscope.trials.session import Session
@@ -65,7 +66,8 @@ def try_remedies(
             else:
                 rows += try_each(session, chosen)
     keep_beside(profile, rows)
-    emit(tries_json(rows) if form == "json" else tries_text(rows, options=options, **terminal(None)), None)
+    text = with_next(tries_text(rows, options=options, **terminal(None)), after_tries(rows, command))
+    emit(tries_json(rows) if form == "json" else text, None)
 
 
 def _checked(findings: Sequence[str]) -> list[str]:

@@ -100,18 +100,24 @@ def line_rendered(
     profile: Profile, form: str, where: str, *, fold: bool = False, limit: int | None = None, output: str | None = None
 ) -> str:
     """The report of the line that `where` means, as text for standard output or the file `output`."""
+    from deepscope.cli.next_step import after_line, with_next
     from deepscope.report import line_report
+    from deepscope.report.below import lines_of
 
     line = find_line(profile, where)
+    rows = rows_shown(limit, form)
     if form == "json":
-        return line_report.line_json(profile, line, fold=fold) + "\n"
+        return line_report.line_json(profile, line, fold=fold, limit=rows) + "\n"
     if form == "csv":
-        return line_report.line_csv(profile, line, fold=fold)
-    return line_report.line_text(profile, line, fold=fold, limit=rows_shown(limit), **terminal(output))
+        return line_report.line_csv(profile, line, fold=fold, limit=rows)
+    text = line_report.line_text(profile, line, fold=fold, limit=rows, **terminal(output))
+    found = lines_of(profile)[line]
+    return with_next(text, after_line(profile, found.file, found.line))
 
 
 def ranked(profile: Profile, question: Question, form: str, *, limit: int | None, output: str | None = None) -> str:
     """Operators in sums, means or maxima over their calls, as text for standard output or the file `output`."""
+    from deepscope.cli.next_step import after_report, with_next
     from deepscope.report import top_report
     from deepscope.report.top import ranking
 
@@ -120,7 +126,8 @@ def ranked(profile: Profile, question: Question, form: str, *, limit: int | None
         return top_report.top_json(profile, found, question, limit=rows) + "\n"
     if form == "csv":
         return top_report.top_csv(found, limit=rows)
-    return top_report.top_text(profile, found, question, limit=rows, **terminal(output))
+    text = top_report.top_text(profile, found, question, limit=rows, **terminal(output))
+    return with_next(text, after_report(profile, question.by))
 
 
 def rendered(
@@ -142,6 +149,8 @@ def rendered(
         from deepscope.report.csv_report import csv_report
 
         return csv_report(profile, by=by, sort=sort, limit=rows_shown(limit, form), filters=filters)
+    from deepscope.cli.next_step import after_report, with_next
     from deepscope.report.text import text_report
 
-    return text_report(profile, by=by, sort=sort, limit=rows_shown(limit), filters=filters, **terminal(output))
+    text = text_report(profile, by=by, sort=sort, limit=rows_shown(limit), filters=filters, **terminal(output))
+    return with_next(text, after_report(profile, by))

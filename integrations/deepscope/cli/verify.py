@@ -50,6 +50,7 @@ def verify(
     The exit code is 0 for faster, no gain, or what this machine cannot tell; 3 for slower, or results that differ; 1
     where the program fails.
     """
+    from deepscope.cli.next_step import after_verify, with_next
     from deepscope.trials.remedy_search import attempt
     from deepscope.trials.rendering import tries_json, tries_text
     from deepscope.trials.revisions import root_of, sides
@@ -65,7 +66,8 @@ def verify(
         session.start()
         row, _ = attempt(session, "", old, new, session.left_s)
     keep_beside(profile, [row])
-    emit(tries_json([row]) if form == "json" else tries_text([row], **terminal(None)), None)
+    text = with_next(tries_text([row], **terminal(None)), after_verify(row))
+    emit(tries_json([row]) if form == "json" else text, None)
     return _exit_code(row)
 
 

@@ -14,7 +14,7 @@ from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorN
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text
 from deepscope.report.csv_report import csv_text
-from deepscope.report.layout import Column, render
+from deepscope.report.layout import Column, render, shown_words
 from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, field, in_order
 
@@ -35,23 +35,27 @@ def model_text(counts: ModelCounts, *, by: str = "module", limit: int = 0, width
     lines = [f"{styles.title(title)}  {text}" for title, text in _head(counts)]
     lines += ["", *render(_columns(shown, counts, styles), max(40, width), title_style=styles.title)]
     if len(shown) < len(rows):
-        lines.append(f"… and {len(rows) - len(shown):,} more")
+        lines.append(shown_words(len(shown), len(rows)))
     lines += ["", *_notes(counts)]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
 def model_json(counts: ModelCounts, *, by: str | None = None, limit: int = 0) -> str:
-    """Everything, with the names of the fields; with `by` one table of at most `limit` rows as `rows`.
+    """Everything, with the names of the fields; with `by` one table as `rows`. Tables have at most `limit` rows.
+
+    `counts` says how many rows each table has.
 
     Raises:
         OptionError: no such `by`.
     """
     content = asdict(counts)
+    tables = {f"by_{choice}": _rows(counts, choice) for choice in CHOICES}
+    told = {name: [asdict(row) for row in (_largest(rows, limit) if limit else rows)] for name, rows in tables.items()}
+    content |= told | {"counts": {name: len(rows) for name, rows in tables.items()}}
     if by is not None:
-        rows = _rows(counts, by)
-        tables = {f"by_{choice}" for choice in CHOICES}
+        _rows(counts, by)
         content = {name: value for name, value in content.items() if name not in tables}
-        content |= {"by": by, "rows": [asdict(row) for row in (_largest(rows, limit) if limit else rows)]}
+        content |= {"by": by, "rows": told[f"by_{by}"]}
     return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
 
 

@@ -17,7 +17,7 @@ from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
-from deepscope.report.layout import Column, render
+from deepscope.report.layout import Column, render, shown_words
 from deepscope.report.machine_use import busy_words
 from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, cell_text, field, text_columns
@@ -46,6 +46,7 @@ def comparison_object(comparison: Comparison, *, limit: int = 0, verdict: Verdic
         "before": [_run(profile) for profile in comparison.before],
         "after": [_run(profile) for profile in comparison.after],
         "step": _numbers(comparison.step),
+        "of": len(comparison.rows),
         "fail_over": None if verdict is None else {"percent": verdict.percent, "failed": verdict.reasons},
         "rows": [_row(row, comparison) for row in rows],
         "old": {"path": comparison.before[0].trace.path, "step_ns": comparison.step.before_ns},
@@ -181,7 +182,7 @@ def _foot(changed: Sequence[Difference], shown: Sequence[Difference]) -> Iterato
         rows = f"{noise:,} of {len(changed):,} changes are" if noise > 1 else f"1 of {len(changed):,} changes is"
         yield "noise", f"{rows} within noise: the same code may differ so from run to run"
     if len(changed) > len(shown):
-        yield "more", f"{len(changed) - len(shown):,} more rows have changed (-n 0 shows all)"
+        yield "more", shown_words(len(shown), len(changed), what="changed rows")
 
 
 def difference_columns(by: str) -> list[ColumnOf]:

@@ -10,6 +10,7 @@ from deepscope.quantities import TIMES, number_text, share_text, time_text
 from deepscope.records import Finding, Profile
 from deepscope.records.places import short_place
 from deepscope.records.tries import Try
+from deepscope.report.layout import shown_words
 
 SHOWN = 5
 _FEWEST = 2
@@ -33,7 +34,7 @@ def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
         for words in tried_words(profile.tries, finding.code):
             yield "", printable(words)
     if len(found) > SHOWN:
-        yield "more", f"{len(found) - SHOWN:,} more findings (--format json has them all)"
+        yield "more", shown_words(SHOWN, len(found), what="findings", rest="--format json has them all")
 
 
 def tried_words(tries: Sequence[Try], code: str) -> list[str]:

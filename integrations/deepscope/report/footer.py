@@ -11,6 +11,7 @@ from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Costs, Function, Library, Line, Profile, TraceInfo, key_figures
 from deepscope.records.places import short_place
 from deepscope.report.counters import counter_words
+from deepscope.report.layout import shown_words
 from deepscope.report.machine_use import busy_words
 from deepscope.report.step_times import step_times_words
 from deepscope.report.why_words import no_word, why_words
@@ -18,6 +19,8 @@ from deepscope.report.why_words import no_word, why_words
 LIBRARY_HINTS = 5
 LIBRARY_FUNCTIONS = 3
 """Functions named for each package."""
+WARNINGS = 5
+"""Of what the trace warns of, such as ranks that could not be read."""
 WORKER_LINES = 3
 WHY_LINES = 5
 """Lines whose verdict is given with its figures."""
@@ -48,8 +51,8 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
         rows: the rows shown.
         left_out: how many rows the limit left out.
     """
-    if left_out and by not in {"line", "function"}:
-        yield "more", f"{left_out:,} more rows (-n 0 shows all)"
+    if left_out:
+        yield "more", shown_words(len(rows), len(rows) + left_out)
     if profile.totals.device_ns:
         yield "resolved", _resolved(profile)
     if by == "step":
@@ -264,5 +267,7 @@ def _notes(profile: Profile, rows: Sequence[Any]) -> Iterator[tuple[str, str]]:
         yield "note", added
     if busy := busy_words(info):
         yield "note", busy
-    for warning in info.warnings:
+    for warning in info.warnings[:WARNINGS]:
         yield "note", printable(warning)
+    if len(info.warnings) > WARNINGS:
+        yield "note", shown_words(WARNINGS, len(info.warnings), what="notes", rest="--format json has them all")

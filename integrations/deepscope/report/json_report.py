@@ -52,8 +52,9 @@ def report_object(
 ) -> dict[str, Any]:
     """The report as dicts and lists.
 
-    `lines` is always there, by cost; `sort` and `limit` are for the table of `by`, which stands under its
-    own key.
+    `lines` is always there, by cost; `sort` is for the table of `by`, which stands under its own key. With a
+    `limit` these tables, the findings (the largest savings) and each memory curve have so many rows at most;
+    `counts` says how many there are.
 
     Raises:
         OptionError: no such `by` or `sort`.
@@ -62,6 +63,10 @@ def report_object(
     lines = table("line").rows(profile)
     rows = chosen.rows(profile, sort=sort)
     kept = filters.rows(by, rows, profile.trace.project_root)
+
+    def cut(rows: Sequence[Any]) -> Sequence[Any]:
+        return rows[:limit] if limit else rows
+
     report: dict[str, Any] = {
         "format": REPORT_FORMAT,
         "metric": profile.metric,
@@ -73,13 +78,14 @@ def report_object(
         "peaks": None if profile.peaks is None else plain(profile.peaks),
         "resolved": {**plain(profile.resolved), "ratio": profile.resolved.ratio},
         "figures": plain(key_figures(profile)),
-        "lines": with_derived("line", lines, profile),
+        "lines": with_derived("line", cut(lines), profile),
         "no_line": plain(profile.no_line),
         "framework": [plain(part) for part in profile.framework],
-        "memory": _memory(profile.memory),
+        "memory": _memory(profile.memory, limit),
         "critical": without_lines(profile),
-        "findings": [plain(finding) for finding in profile.findings],
+        "findings": [plain(finding) for finding in cut(profile.findings)],
         "tries": [plain(one) for one in profile.tries],
+        "counts": {"lines": len(lines), "findings": len(profile.findings), chosen.key: len(kept)},
     }
     shown = chosen.limited(kept, sort, limit)
     report[chosen.key] = with_derived(by, shown, profile)
@@ -149,10 +155,14 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     return plain
 
 
-def _memory(memory: Memory) -> dict[str, Any]:
+def _memory(memory: Memory, limit: int) -> dict[str, Any]:
+    """Memory as the report shows it; with a limit so many lines of a failure, and the highest points of each curve."""
     found = plain(memory)
     for row, device in zip(found["devices"], memory.devices, strict=True):
-        row["curve"] = [_named(point) for point in device.curve]
+        highest = sorted(device.curve, key=lambda point: -point.allocated_bytes)[: limit or None]
+        row["curve"] = [_named(point) for point in sorted(highest, key=lambda point: point.at_ns)]
+    if found["failure"] is not None and limit:
+        found["failure"]["lines"] = found["failure"]["lines"][:limit]
     return found
 
 

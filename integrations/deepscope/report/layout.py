@@ -44,6 +44,11 @@ class Column:
         return min(self.natural_width, self.min_width) if self.min_width else self.natural_width
 
 
+def shown_words(shown: int, of: int, *, what: str = "rows", rest: str = "-n 0 shows all") -> str:
+    """`20 of 106 rows shown (-n 0 shows all)`; `rest` says how to see the others."""
+    return f"{shown:,} of {of:,} {what} shown ({rest})"
+
+
 def cell_len(text: str) -> int:
     """Width of a printable text in terminal cells; a wide character has two."""
     if text.isascii():

@@ -17,7 +17,7 @@ from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.csv_report import csv_text
 from deepscope.report.header import header
 from deepscope.report.json_report import with_derived
-from deepscope.report.layout import render
+from deepscope.report.layout import render, shown_words
 from deepscope.report.places import Sources, place_name
 from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column
@@ -86,28 +86,29 @@ _KEYS = ("kind", "name", "file", "line", "self_device_ns", "total_device_ns", "b
 _INDENT = "  "
 
 
-def line_object(profile: Profile, line: int, *, fold: bool = False) -> dict[str, Any]:
+def line_object(profile: Profile, line: int, *, fold: bool = False, limit: int = 0) -> dict[str, Any]:
     """The line as in the report's `lines`, and its tree as nested objects; docs/report.md describes it.
 
     Args:
         profile: what is reported.
         line: its place among `lines_of`.
         fold: modules that differ in a number alone become one.
+        limit: of the tree the largest nodes, 0 for all.
     """
     return {
         "line": with_derived("line", [lines_of(profile)[line]], profile)[0],
-        "below": _object(_tree(profile, line, fold)),
+        "below": _object(_largest(_tree(profile, line, fold), limit)),
     }
 
 
-def line_json(profile: Profile, line: int, *, fold: bool = False) -> str:
+def line_json(profile: Profile, line: int, *, fold: bool = False, limit: int = 0) -> str:
     """`line_object` as JSON text, in ASCII."""
-    return json.dumps(line_object(profile, line, fold=fold), indent=1)
+    return json.dumps(line_object(profile, line, fold=fold, limit=limit), indent=1)
 
 
-def line_csv(profile: Profile, line: int, *, fold: bool = False) -> str:
+def line_csv(profile: Profile, line: int, *, fold: bool = False, limit: int = 0) -> str:
     """The tree as CSV: one row a node with its depth, parents first."""
-    nodes = _tree(profile, line, fold).walk()
+    nodes = _largest(_tree(profile, line, fold), limit).walk()
     return csv_text(("depth", *_KEYS), ([depth, *(getattr(node, key) for key in _KEYS)] for depth, node in nodes))
 
 
@@ -122,12 +123,16 @@ def line_text(
     width = max(MIN_WIDTH, width)
     tree = _tree(profile, line, fold)
     head = [*header(profile, by=""), *_about(profile, lines_of(profile)[line], tree)]
-    rows = list(_shown(tree, limit))
+    rows = list(_shown(_largest(tree, limit)))
     nodes = [node for _, node in rows]
+    shown, of = (sum(node.kind != "other" for _, node in some) for some in (rows, tree.walk()))
+    foot = [("more", shown_words(shown, of, what="parts"))] if shown < of else []
     lines = [
         *entries_text(head, width, styles),
         "",
         *render(in_order(_columns(rows, tree, profile), nodes, styles), width, title_style=styles.title),
+        "",
+        *entries_text(foot, width, styles),
     ]
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -171,23 +176,27 @@ def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]
         yield "why", reason if reason == Reason.NO_BYTES else f"no word, {reason}"
 
 
-def _shown(tree: Node, limit: int) -> Iterator[tuple[int, Node]]:
-    """The largest nodes with their depths; in place of the others of a parent stands their sum."""
-    least = -1
-    if limit:
-        totals = sorted((node.total_device_ns for _, node in tree.walk()), reverse=True)
-        least = totals[limit] if len(totals) > limit else -1
+def _largest(tree: Node, limit: int) -> Node:
+    """The tree with its largest nodes alone, 0 for all; in place of the others of a parent stands their sum."""
+    totals = sorted((node.total_device_ns for _, node in tree.walk()), reverse=True)
+    if not limit or len(totals) <= limit:
+        return tree
+    least = totals[limit]
 
-    def walk(node: Node, depth: int) -> Iterator[tuple[int, Node]]:
-        yield depth, node
+    def kept(node: Node) -> Node:
         large = [child for child in node.children if child.kind != "other" and child.total_device_ns > least]
         rest = [child for child in node.children if child.kind == "other" or child.total_device_ns <= least]
-        for child in large:
-            yield from walk(child, depth + 1)
-        if large and rest:
-            yield depth + 1, _summed(rest)
+        return replace(node, children=[*map(kept, large), *([_summed(rest)] if rest else [])])
 
-    return walk(tree, 0)
+    return kept(tree)
+
+
+def _shown(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
+    """The node and those below it with their depths; what is left out stands beside what is not."""
+    yield depth, node
+    if any(child.kind != "other" for child in node.children):
+        for child in node.children:
+            yield from _shown(child, depth + 1)
 
 
 def _summed(nodes: list[Node]) -> Node:

@@ -14,7 +14,7 @@ from deepscope.report.csv_report import csv_text
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
 from deepscope.report.json_report import filters_object, plain
-from deepscope.report.layout import Column, render
+from deepscope.report.layout import Column, render, shown_words
 from deepscope.report.operator_columns import kind_columns, measured_columns
 from deepscope.report.shapes import shapes_text
 from deepscope.report.style import Styles
@@ -42,8 +42,8 @@ def top_text(
     lines = list(entries_text(head, width, styles))
     table = render(_columns(shown, profile, question, styles), width, title_style=styles.title)
     lines += ["", *(table if len(table) > 1 else ["no operators match" if found.of else "no operators in this trace"])]
-    if left := len(found.rows) - len(shown):
-        lines += ["", *entries_text([("more", f"{left:,} more rows (-n 0 shows all)")], width, styles)]
+    if len(shown) < len(found.rows):
+        lines += ["", *entries_text([("more", shown_words(len(shown), len(found.rows)))], width, styles)]
     return "\n".join(lines) + "\n"
 
 

@@ -60,7 +60,7 @@ def test_a_limit_keeps_the_rows_with_most_flops_in_their_order():
     text = counts(20).table("module", limit=3)
     shown = [line for line in text.splitlines() if "layers." in line]
     assert [line.split("layers.")[1].split()[0] for line in shown] == ["17", "18", "19"]
-    assert "17 more" in text
+    assert "3 of 20 rows shown (-n 0 shows all)" in text
 
 
 def test_html_holds_no_markup_of_a_name():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import Any
 
 import pytest
 
@@ -140,8 +141,22 @@ def test_text_shows_the_largest_and_the_sum_of_the_rest() -> None:
     assert len(rows) == 1 + 3  # titles, the line, its largest part, and the others
     assert "(other)" in rows[-1]
     assert rows[-1].split()[1] == "11ms"
+    assert "more  2 of " in short
     folded = line_text(layered(), FORWARD, fold=True, width=140)
     assert "h.* \N{MULTIPLICATION SIGN}2" in folded
+
+
+def test_a_limited_tree_still_sums_to_its_root() -> None:
+    whole, limited = (json.loads(line_json(layered(), FORWARD, limit=limit))["below"] for limit in (0, 2))
+
+    def check(node: dict[str, Any]) -> int:
+        assert node["total_device_ns"] == node["self_device_ns"] + sum(
+            one["total_device_ns"] for one in node["children"]
+        )
+        return 1 + sum(map(check, node["children"]))
+
+    assert check(limited) < check(whole)
+    assert limited["total_device_ns"] == whole["total_device_ns"]
 
 
 def test_hostile_names_stay_on_their_row() -> None:

@@ -172,6 +172,7 @@ REPORT = {
             "verdict": str, "reason": str, "losses": str,
         },
     ],
+    "counts": {str: int},
 }  # fmt: skip
 
 
@@ -226,12 +227,28 @@ def test_every_key_stands_in_the_documentation(repository: Path) -> None:
 
 def test_the_lines_are_all_there_by_their_cost() -> None:
     profile = built_profiles.training()
-    report = json.loads(json_report(profile, by="operator", sort="calls", limit=1))
+    report = json.loads(json_report(profile, by="operator"))
     costs, selves = ([line[key] for line in report["lines"]] for key in ("cost_ns", "self_device_ns"))
     assert costs == sorted(costs, reverse=True)
     assert sum(selves) + report["no_line"]["self_device_ns"] == report["totals"]["device_ns"]
+
+
+def test_a_limit_bounds_every_table_and_the_counts_say_how_many_there_are() -> None:
+    profile = built_profiles.training()
+    report = json.loads(json_report(profile, by="operator", sort="calls", limit=1))
     assert [row["name"] for row in report["operators"]] == ["aten::addmm"]
+    assert [len(report[key]) for key in ("lines", "findings")] == [1, 1]
+    assert report["findings"][0]["saving_ns"] == max(one.saving_ns for one in profile.findings)
+    whole = json.loads(json_report(profile, by="operator"))
+    assert report["counts"] == whole["counts"] == {key: len(whole[key]) for key in ("lines", "findings", "operators")}
     assert len(json.loads(json_report(profile, limit=2))["lines"]) == 2
+
+
+def test_a_limited_memory_curve_keeps_its_peak() -> None:
+    profile = built_profiles.with_memory()
+    whole, limited = (json.loads(json_report(profile, limit=limit))["memory"]["devices"] for limit in (0, 1))
+    for device, short in zip(whole, limited, strict=True):
+        assert short["curve"] == [max(device["curve"], key=lambda point: point["allocated_bytes"])]
 
 
 def test_no_name_reaches_the_terminal_as_an_escape() -> None:

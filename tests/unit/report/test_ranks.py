@@ -66,15 +66,15 @@ def test_of_many_ranks_the_five_slowest_have_a_row_and_all_have_a_cell() -> None
 
 def test_no_limit_shows_every_rank() -> None:
     text = ranks_text(built_ranks.thousand(), limit=0, width=80)
-    assert "more (" not in text
+    assert "shown (" not in text
     assert sum("ms " in line for line in text.splitlines()) > 1024
 
 
 def test_a_limit_shortens_every_table() -> None:
     text = ranks_text(built_ranks.thousand(), limit=2, width=80)
-    assert "… 1,022 more (--by rank" in text
-    assert "… 126 more (--by group)" in text
-    assert "… 1,014 more (--by pair)" in text
+    assert "2 of 1,024 rows shown (--by rank" in text
+    assert "2 of 128 rows shown (--by group)" in text
+    assert "2 of 1,016 rows shown (--by pair)" in text
 
 
 def test_a_shade_says_how_far_a_rank_is_above_the_median() -> None:
@@ -87,7 +87,10 @@ def test_json_is_the_report_itself() -> None:
     report = built_ranks.four()
     told = json.loads(ranks_json(report))
     assert told.pop("format") == 1
+    counts = told.pop("counts")
     assert told == msgspec.to_builtins(report)
+    assert counts == {key: len(told[key]) for key in counts}
+    assert counts == json.loads(ranks_json(report, limit=1))["counts"]
     assert msgspec.convert(told, RanksReport) == report
     assert ranks_json(report).isascii()
     assert [len(json.loads(ranks_json(report, limit=1))[key]) for key in ("ranks", "clocks", "varying")] == [1, 1, 1]

@@ -1,6 +1,7 @@
 """Snapshots that people can read: `DEEPSCOPE_REGENERATE=1 python -m pytest tests/unit/report` writes them anew."""
 
 import re
+from pathlib import Path
 
 import pytest
 from wcwidth import wcswidth as cell_len
@@ -8,9 +9,11 @@ from wcwidth import wcswidth as cell_len
 import built_profiles
 from deepscope.errors import OptionError
 from deepscope.records.ranks import merge_profiles
+from deepscope.report.json_report import json_report
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
 from golden import matches_golden
+from recorded_traces import each_trace, profile_of
 
 PROFILES = {
     "training": built_profiles.training,
@@ -123,3 +126,11 @@ def test_several_ranks_show_how_far_they_lie_apart() -> None:
     assert "ranks 0-1 of 2, summed up" in text
     assert "25ms a step" not in text  # two ranks side by side take no longer than one
     assert "50ms a step" in text
+
+
+@pytest.mark.parametrize("path", each_trace())
+def test_what_is_printed_by_default_and_what_n_leaves_of_json_is_bounded(path: Path) -> None:
+    profile = profile_of(path)
+    for by in TABLES:
+        assert len(text_report(profile, by=by, width=120)) < 8_000, by
+        assert len(json_report(profile, by=by, limit=5)) < 50_000, by

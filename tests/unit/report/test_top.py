@@ -112,7 +112,7 @@ def test_text_json_and_csv_have_the_same_rows(profile: Profile, by: Any, aggrega
     names = [row.name for row in found.rows[:2]]
     assert [row["name"] for row in report["rows"]] == [row["name"] for row in table] == names
     assert all(name in text for name in names)
-    assert f"{len(found.rows) - 2:,} more rows" in text
+    assert f"2 of {len(found.rows)} rows shown (-n 0 shows all)" in text
     assert report["of"] == len(found.rows)
     narrow = top_text(profile, found, question, limit=0, width=60).partition("\n\n")[2]
     assert all(len(line) <= 60 for line in narrow.splitlines())

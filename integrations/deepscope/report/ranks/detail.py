@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from deepscope.printable import printable
 from deepscope.quantities import number_text, time_text
@@ -13,6 +13,7 @@ from deepscope.records.places import short_path
 from deepscope.report.event_names import readable
 from deepscope.report.layout import cut_start, render
 from deepscope.report.ranks.tables import CLOCK_COLUMNS, COLLECTIVE_COLUMNS, FROM_TO, PAIR_COLUMNS, RANK, line_column
+from deepscope.report.ranks.text import more_lines
 from deepscope.report.ranks.words import above_text, collective_name, late_entries, step_unit
 from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, Heat, field, in_order
@@ -82,7 +83,6 @@ def rank_sentence(detail: RankDetail, report: RanksReport) -> str:
     return f"{told} ({above})" if above else told
 
 
-_Row = TypeVar("_Row")
 _Section = tuple[str, str, list[str]]
 
 
@@ -95,32 +95,34 @@ def _sections(detail: RankDetail, report: RanksReport, size: int, width: int, st
     )
     if detail.straggler is not None:
         yield "Why it is late", "", list(entries_text(late_entries(report, detail.straggler), width, styles))
-    if lines := _cut(detail.lines, size):
+
+    def section(columns: Sequence[ColumnOf], rows: Sequence[Any]) -> list[str]:
+        shown = rows[:size] if size else rows
+        more = more_lines(len(shown), len(rows), "-n 0 shows all", styles)
+        return [*_table(columns, shown, width, styles), *more]
+
+    if detail.lines:
         *columns, source = lines_beside(detail)
         columns.append(source._replace(value=lambda row: row.text or row.function))
-        yield "Critical path", f"{unit}, without communication", _table(columns, lines, width, styles)
-    if collectives := _cut(detail.collectives, size):
-        yield "Its collectives", unit, _table(collectives_beside(detail), collectives, width, styles)
-    if late := _cut(detail.late, size):
+        yield "Critical path", f"{unit}, without communication", section(columns, detail.lines)
+    if detail.collectives:
+        yield "Its collectives", unit, section(collectives_beside(detail), detail.collectives)
+    if detail.late:
         yield (
             "Where it comes last",
             "more often than any other rank",
-            _table(COLLECTIVE_COLUMNS, late, width, styles),
+            section(COLLECTIVE_COLUMNS, detail.late),
         )
-    if pairs := _cut(detail.pairs, size):
-        yield "Its messages", "of all steps", _table((*FROM_TO, *PAIR_COLUMNS), pairs, width, styles)
-    if work := _cut(detail.work, size):
+    if detail.pairs:
+        yield "Its messages", "of all steps", section((*FROM_TO, *PAIR_COLUMNS), detail.pairs)
+    if detail.work:
         which = "those that differ most" if detail.others else "the largest"
-        yield "Operators and kernels", f"{unit}; {which}", _table(work_beside(detail), work, width, styles)
+        yield "Operators and kernels", f"{unit}; {which}", section(work_beside(detail), detail.work)
     if detail.clock is not None:
         yield "Its clock", "", _table((RANK, *CLOCK_COLUMNS), [detail.clock], width, styles)
     if detail.failures:
         entries = [("trace", printable(f"{one.path}: {one.message}")) for one in detail.failures]
         yield "Left out", "", list(entries_text(entries, width, styles))
-
-
-def _cut(rows: Sequence[_Row], size: int) -> Sequence[_Row]:
-    return rows[:size] if size else rows
 
 
 def _table(columns: Sequence[ColumnOf], rows: Sequence[Any], width: int, styles: Styles) -> list[str]:

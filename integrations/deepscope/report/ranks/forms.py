@@ -52,9 +52,15 @@ def rows_of(report: RanksReport, by: str) -> Sequence[Any]:
 def ranks_json(report: RanksReport, *, limit: int = 0) -> str:
     """The report whole as JSON text, in ASCII; with a limit each table has so many rows at most."""
     told: dict[str, Any] = {"format": RANKS_FORMAT, **msgspec.to_builtins(report)}
+    return _cut(told, [key for key, _ in _TABLES.values()], limit)
+
+
+def _cut(told: dict[str, Any], tables: Sequence[str], limit: int) -> str:
+    """JSON text with so many rows of each of the tables at most; `counts` says how many there are."""
+    counts = {key: len(told[key]) for key in tables}
     if limit:
-        told |= {key: told[key][:limit] for key, _ in _TABLES.values()}
-    return json.dumps(told, indent=1) + "\n"
+        told |= {key: told[key][:limit] for key in tables}
+    return json.dumps(told | {"counts": counts}, indent=1) + "\n"
 
 
 def ranks_csv(report: RanksReport, *, by: str = "rank", limit: int = 0) -> str:
@@ -87,9 +93,7 @@ _DETAILS: dict[str, tuple[str, type[msgspec.Struct]]] = {
 def rank_json(detail: RankDetail, *, limit: int = 0) -> str:
     """One rank in detail as JSON text, in ASCII; with a limit each table has so many rows at most."""
     told: dict[str, Any] = {"format": RANKS_FORMAT, **msgspec.to_builtins(detail)}
-    if limit:
-        told |= {key: told[key][:limit] for key, _ in _DETAILS.values() if key != "numbers"}
-    return json.dumps(told, indent=1) + "\n"
+    return _cut(told, [key for key, _ in _DETAILS.values() if key != "numbers"], limit)
 
 
 def rank_csv(detail: RankDetail, *, by: str = "rank", limit: int = 0) -> str:

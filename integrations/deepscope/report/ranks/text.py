@@ -12,7 +12,7 @@ from deepscope.ranks.finding import clause
 from deepscope.ranks.results import RankRow, RanksReport, Straggler
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
-from deepscope.report.layout import cut_end, cut_start, render
+from deepscope.report.layout import cut_end, cut_start, render, shown_words
 from deepscope.report.places_of_work import outside_words
 from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.ranks.forms import rows_of
@@ -86,6 +86,11 @@ def _answer(report: RanksReport, width: int, styles: Styles) -> Iterator[str]:
         yield styles.hot(text) if report.stragglers else styles.title(text)
 
 
+def more_lines(shown: int, of: int, rest: str, styles: Styles) -> list[str]:
+    """A line that says how many rows are shown, and how to see the rest; none where all are."""
+    return [styles.quiet(shown_words(shown, of, rest=rest))] if shown < of else []
+
+
 _Section = tuple[str, str, list[str]]
 
 
@@ -94,8 +99,7 @@ def _sections(report: RanksReport, limit: int | None, width: int, styles: Styles
         rows = rows_of(report, by)
         size = ROWS[by] if limit is None else limit
         chosen = rows[:size] if size else rows
-        left = len(rows) - len(chosen)
-        return chosen, [styles.quiet(f"… {left:,} more (--by {by})")] if left else []
+        return chosen, more_lines(len(chosen), len(rows), f"--by {by}", styles)
 
     def section(by: str, title: str, about: str) -> Iterator[_Section]:
         rows, more = shown(by)
@@ -147,8 +151,7 @@ def _ranks(report: RanksReport, limit: int | None, width: int, styles: Styles) -
     size = (len(rows) if len(rows) <= ALL_RANKS else len(report.slowest)) if limit is None else limit
     shown = rows[:size] if size else rows
     lines = _rendered(report, "rank", shown, width, styles)
-    left = len(rows) - len(shown)
-    return [*lines, *([styles.quiet(f"… {left:,} more (--by rank, or -n 0)")] if left else [])]
+    return [*lines, *more_lines(len(shown), len(rows), "--by rank, or -n 0", styles)]
 
 
 def _stragglers(report: RanksReport, rows: Sequence[Straggler], width: int, styles: Styles) -> Iterator[str]:
@@ -179,8 +182,7 @@ def _clocks(report: RanksReport, limit: int | None, width: int, styles: Styles) 
         rows = sorted(rows, key=lambda row: (-row.residual_ns, row.rank))[: ROWS["clock"]]
     elif limit:
         rows = rows[:limit]
-    left = len(every) - len(rows)
-    more = [styles.quiet(f"… {left:,} more (--by clock)")] if left else []
+    more = more_lines(len(rows), len(every), "--by clock", styles)
     return [*_rendered(report, "clock", rows, width, styles), *more]
 
 
@@ -192,8 +194,7 @@ def _failures(report: RanksReport, limit: int | None, width: int, styles: Styles
         for one in shown
     ]
     yield from entries_text(entries, width, styles)
-    if left := len(report.failures) - len(shown):
-        yield styles.quiet(f"… {left:,} more (-n 0)")
+    yield from more_lines(len(shown), len(report.failures), "-n 0 shows all", styles)
 
 
 def _failure_words(path: str, message: str) -> str:
@@ -205,8 +206,7 @@ def _table(report: RanksReport, by: str, limit: int, width: int, styles: Styles)
     shown: Sequence[Any] = rows[:limit] if limit else rows
     if not shown:
         return [_NOTHING[by]]
-    left = len(rows) - len(shown)
-    more = [styles.quiet(f"… {left:,} more (-n 0 shows all)")] if left else []
+    more = more_lines(len(shown), len(rows), "-n 0 shows all", styles)
     return [*_rendered(report, by, shown, width, styles), *more]
 
 

@@ -22,6 +22,8 @@ from deepscope.trace.format.settings import Settings
 from deepscope.trace.format.tolerant import Count, LineNumber, Moment, salvaged
 
 FORMAT = 2
+NO_ARGUMENTS = "1271cf25"
+"""The digest of a program's arguments where it has none."""
 
 LOWERED_TO_LOOP, LOWERED_TO_FUNCTION, LOWERED_TO_CALLER = "loop", "function", "caller"
 """What stands for a line where detail was lowered: the loop that it begins, its function, the line that called it."""
