@@ -28,6 +28,7 @@ def test_the_wheel_holds_the_packages_the_example_and_the_entry_points(wheel: Pa
     assert {"deepscope/__init__.py", "deepscope/py.typed", "deepscope/examples/train_transformer.py"} <= names
     assert "deepscope_lsp/__init__.py" in names
     assert {"deepscope/docs/findings/hot-line.md", "deepscope/docs/findings/DS001.md"} <= names
+    assert {"deepscope/skills/deepscope/SKILL.md", "deepscope/skills/deepscope/references/commands.md"} <= names
     bundle = ("index.html", "dashboard.js", "dashboard.css", "NOTICES.txt")
     assert {f"deepscope/dashboard/bundle/{name}" for name in bundle} <= names
     assert not [name for name in names if name.startswith(("integrations", "lsp_server", "tests"))]

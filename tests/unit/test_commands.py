@@ -28,7 +28,9 @@ def options() -> Iterator[tuple[str, click.Option]]:
     for name in ("", *COMMANDS):
         command = deepscope.get_command(context, name) if name else deepscope
         assert command is not None
-        yield from ((name, parameter) for parameter in command.params if isinstance(parameter, click.Option))
+        inner = command.commands.values() if isinstance(command, click.Group) and name else ()
+        params = [parameter for one in (command, *inner) for parameter in one.params]
+        yield from ((name, parameter) for parameter in params if isinstance(parameter, click.Option))
 
 
 def words(command: str) -> set[str]:
@@ -130,6 +132,7 @@ WRONG_FILES = {
     "try": ["--yes", "--", "absent.py"],
     "verify": ["--yes", "--before", "absent.py", "--", "absent.py"],
     "demo": ["--folder", "taken.txt/here"],
+    "skill": ["install", "taken.txt/absent"],
 }
 
 
