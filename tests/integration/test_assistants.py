@@ -21,7 +21,7 @@ BOUND = 3_000
 
 TRACES = {
     "device": ("DS005 device.py:69", "Take this work out of the loop"),
-    "grafted-device": ("DS003 train.py:64", "Load in other processes"),
+    "grafted-device": ("DS003 train.py:64", "Give it more than its 2 workers"),
     "lightning-with-workers": ("DS003 train.py:103", "workers"),
     "torch-with-stack": ("DS003 train.py:66", "num_workers"),
 }

@@ -51,6 +51,12 @@ def test_its_references_are_there_and_lead_no_further() -> None:
             assert "](" not in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("page", ["AGENTS.md", "docs/assistants.md"])
+def test_the_pages_for_assistants_lead_to_files_that_are_there(repository: Path, page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)", (repository / page).read_text(encoding="utf-8"))
+    assert [one for one in links if "://" not in one and not ((repository / page).parent / one).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_that_it_teaches_is_one(page: Path) -> None:
     commands = [words for words in documented_commands(page) if "COMMAND" not in words]
