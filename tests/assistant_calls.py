@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-
-from warm_python import RECORDING, run_warm
 
 ROOT = Path(__file__).resolve().parents[1]
 SKILL = ROOT / "skills" / "deepscope"
@@ -62,15 +63,14 @@ def call(words: list[str], folder: Path) -> str:
         AssertionError: it failed.
     """
     assert words[0] == "deepscope"
-    done = run_warm(
-        module="deepscope",
-        imported=RECORDING,
-        arguments=tuple(words[1:]),
-        folder=folder,
-        timeout_s=280,
-        OMP_NUM_THREADS="1",
-        COLUMNS="120",
-    )
+    return _output(folder, "-m", *words)
+
+
+def _output(folder: Path, *arguments: str) -> str:
+    """What Python writes; on one thread, which is read at its start: several would wait for each other."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -91,10 +91,9 @@ def answers_for(program: Path, folder: Path) -> Answers:
     calls = [call(steps_of_the_skill()[0], folder)]
     while len(calls) < CALLS and (words := next_step(calls[-1]))[:2] == ["deepscope", "report"]:
         calls.append(call(words, folder))
-    other = run_warm(KEY_AVERAGES, folder=folder, OMP_NUM_THREADS="1")
-    assert other.returncode == 0, other.stderr
+    key_averages = _output(folder, "-c", KEY_AVERAGES)
     (trace,) = (folder / "deepscope_logs").glob("*.json.gz")
-    return Answers(calls, other.stdout, gzip.decompress(trace.read_bytes()).decode())
+    return Answers(calls, key_averages, gzip.decompress(trace.read_bytes()).decode())
 
 
 def main() -> None:
