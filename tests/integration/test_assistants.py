@@ -56,6 +56,9 @@ def test_the_first_calls_on_anyones_trace_are_short(path: Path) -> None:
     assert tokens(first + second) < BOUND
 
 
+BUSY, RECORDINGS = "the machine was busy", 4
+"""Where a report says so nothing is to be concluded: the program is recorded again, as the skill teaches."""
+
 MISTAKES = {
     "anomaly": ("DS022", "set_detect_anomaly(True)", "Take `torch.autograd.set_detect_anomaly(True)`"),
     "augmented": ("DS003", "avg_pool2d(picture[None]", "num_workers"),
@@ -74,11 +77,17 @@ MISTAKES = {
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", MISTAKES)
 def test_the_first_calls_on_a_program_lead_to_its_mistake(name: str, tmp_path: Path) -> None:
-    found = answers_for(PROGRAMS / f"{name}.py", tmp_path)
     code, text, remedy = MISTAKES[name]
-    number = next(n for n, line in enumerate((tmp_path / "train.py").read_text().splitlines(), 1) if text in line)
+    program = PROGRAMS / f"{name}.py"
+    number = next(n for n, line in enumerate(program.read_text().splitlines(), 1) if text in line)
     place = f"train.py:{number}"
-    told = " ".join(found.calls[0].split())
+    for attempt in range(RECORDINGS):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        found = answers_for(program, folder)
+        told = " ".join(found.calls[0].split())
+        if f"{code} {place} " in told or BUSY not in told:
+            break
     assert f"{code} {place} " in told
     assert remedy in told
     check_sizes(found)
