@@ -99,6 +99,20 @@ def test_what_the_users_line_calls_says_how_to_make_it_cheaper(findings_of):
     assert "num_workers" in rest
 
 
+def test_a_line_with_a_remedy_of_its_own_may_be_saved_as_a_whole(findings_of):
+    """Processes would save what could run beside the rest, and that is measured; the remedy saves the line, at most."""
+    builder = steps(900, kernel=None)
+    for number in range(3):
+        builder.line(FILE, 20, "__getitem__", (number * 1000 + 10) * US, 800 * US)
+    (processes,) = findings_of(builder, "DS003")
+    assert processes.is_measured
+    assert processes.saving_ns == 3 * 450 * US
+    builder.files[0]["text"] = "\n" * 19 + "row = self.frame.iloc[index]\n"
+    (line,) = findings_of(builder, "DS003")
+    assert not line.is_measured
+    assert line.saving_ns == 3 * 800 * US
+
+
 def test_samples_taken_one_by_one_from_memory_want_whole_batches_and_no_processes(findings_of):
     builder = steps(450, kernel=None)
     for number in range(3):

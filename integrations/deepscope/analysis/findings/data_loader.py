@@ -47,7 +47,11 @@ def _find(facts: Facts) -> Iterator[Finding]:
     # Without a device as much of it could run beside the rest as the rest takes. Of what is left, twice as many
     # processes would take half.
     saving = min(saving, max(facts.wall_ns - loading.total_ns, saving // 2)) if not facts.has_device else saving
-    if saving < WORTH * facts.wall_ns:
+    # A line that makes the batches and has a remedy of its own may be saved as a whole.
+    slowest = _slowest_line(facts, by_line)
+    is_curable = slowest >= 0 and line_remedy(facts.trace, facts.locations[slowest]) != ""
+    cured = int(by_line[slowest]) // facts.devices if is_curable else 0
+    if max(saving, cured) < WORTH * facts.wall_ns:
         return
     evidence: Evidence = {
         "loading_ns": loading.total_ns,
@@ -66,8 +70,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
         message="the next batch is not there when it is needed: "
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),
         evidence=evidence,
-        saving_ns=int(saving),
+        saving_ns=max(saving, cured),
         remedy=_remedy(facts, by_line) + framework_option(facts, RULE.code),
+        is_bound=cured > saving,
     )
 
 
@@ -113,13 +118,20 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
 
 def _slowest(facts: Facts, spent_ns: Int64) -> str:
     """Advice for the line of the user's that makes most of the batches; "" where none does."""
-    line = int(spent_ns[:-1].argmax()) if facts.lines else -1
-    if line < 0 or spent_ns[line] < ENOUGH * spent_ns.sum() or line in _asking_lines(facts):
+    line = _slowest_line(facts, spent_ns)
+    if line < 0:
         return ""
     place = facts.locations[line]
     return _cheaper(
         f"Make line {place.line} ({place.function}) cheaper: most of the loading is spent there.", facts, place
     )
+
+
+def _slowest_line(facts: Facts, spent_ns: Int64) -> int:
+    """The line of the user's that makes most of the batches; -1 where none does."""
+    line = int(spent_ns[:-1].argmax()) if facts.lines else -1
+    is_most = line >= 0 and spent_ns[line] >= ENOUGH * spent_ns.sum()
+    return line if is_most and line not in _asking_lines(facts) else -1
 
 
 def _cheaper(words: str, facts: Facts, place: Location) -> str:

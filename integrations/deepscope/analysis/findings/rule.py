@@ -43,6 +43,7 @@ class Rule:
         remedy: str,
         edits: Iterable[Edit] = (),
         severity: Severity | None = None,
+        is_bound: bool = False,
     ) -> Finding:
         """A place where the rule holds.
 
@@ -57,6 +58,7 @@ class Rule:
             remedy: what to do.
             edits: what a machine can do, all together or none.
             severity: where it is no time that would be saved; else by the saving.
+            is_bound: whether the saving is no estimate that the rule was measured with.
         """
         place = facts.locations[location] if location >= 0 else None
         saving_ns = min(saving_ns, facts.wall_ns)
@@ -73,7 +75,7 @@ class Rule:
             message=message,
             evidence=evidence,
             saving_ns=saving_ns,
-            is_measured=("device" if facts.has_device else "cpu") in self.measured_on,
+            is_measured=("device" if facts.has_device else "cpu") in self.measured_on and not is_bound,
             remedy=Remedy(remedy, list(edits)),
             doc=f"docs/findings/{self.code}.md",
         )
