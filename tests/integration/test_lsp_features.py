@@ -117,7 +117,7 @@ def test_diagnostics_are_pulled(root: Path, tmp_path: Path) -> None:
             idle = next(one for one in await editor.pull(uri) if one.code == "DS005")
             assert (idle.code, idle.severity) == ("DS005", types.DiagnosticSeverity.Warning)
             assert idle.message.startswith("Idle device: ")
-            assert "Could save up to" in idle.message
+            assert "Could save about" in idle.message
             assert "device idle 20 µs" in idle.message
             assert "Findings:\n\n- **Idle device**" in await editor.hover(uri, 12, 6)
             assert [one["code"] for one in await editor.command("findings")] == ["DS005"]

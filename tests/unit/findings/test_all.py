@@ -116,7 +116,7 @@ def test_the_report_shows_five_at_most_the_largest_saving_first():
     entries = list(findings_entries(profile))
     assert [re.search(r"number (\d)", text)[1] for title, text in entries if title == "DS001"] == list("87654")
     assert entries[-1][0] == "more"
-    assert entries[-1][1].startswith("3 more")
+    assert entries[-1][1].startswith("5 of 8 findings")
     assert len(entries) == 2 * SHOWN + 1
 
 

@@ -1,4 +1,4 @@
-"""DS033, DS034 and DS035: what was found in steps that were looked at, with the times of those that were recorded."""
+"""DS033 to DS040: what was found in steps that were looked at, with the times of those that were recorded."""
 
 from __future__ import annotations
 
@@ -191,3 +191,26 @@ def test_what_becomes_of_the_results_is_told(findings_of):
 @pytest.mark.parametrize("changes", [{"used_rows": 1000}, {"used_rows": 0}, {"used_rows": 980}, {"operators": []}])
 def test_a_table_that_is_looked_up_as_a_whole_is_well_as_it_is(changes: dict[str, Any], findings_of):
     assert findings_of(recorded(tables(**changes)), "DS040") == []
+
+
+def test_results_that_nobody_uses_save_their_part_of_the_lines_work(findings_of):
+    row = {"place": 0, "whole": True, "result_bytes": 64}
+    row["operators"] = [[0, "aten::mm", 1, 1], [0, "aten::relu", 2, 1]]
+    found = found_in(findings_of, {"places": PLACES, "results": [row]}, "DS037")
+    assert found.saving_ns == found.evidence["unused_ns"] == 2 * (100 + 25) * US
+    assert found.message == "nothing that is computed here is used in the steps that were looked at: mm, relu"
+    part = row | {"whole": False, "module": "MultiheadAttention"}
+    said = found_in(findings_of, {"places": PLACES, "results": [part]}, "DS037")
+    assert said.message.startswith("some of what is computed here is not used")
+    assert "`need_weights=False`" in said.remedy.text
+    little = row | {"operators": [[0, "aten::mm", 10, 1]]}
+    assert findings_of(recorded({"places": PLACES, "results": [little]}), "DS037") == []
+
+
+def test_a_graph_without_a_backward_pass_costs_a_tenth_of_its_work(findings_of):
+    row = {"place": 0, "result_bytes": 2**20, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 1]]}
+    found = found_in(findings_of, {"places": PLACES, "graphs": [row]}, "DS038")
+    assert found.evidence["forward_ns"] == 2 * 150 * US
+    assert found.saving_ns == 2 * 15 * US
+    assert "up to 1MiB of results" in found.message
+    assert findings_of(recorded({"places": PLACES, "graphs": [row | {"operators": []}]}), "DS038") == []

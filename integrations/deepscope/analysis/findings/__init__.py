@@ -37,6 +37,8 @@ from deepscope.analysis.findings import (
     unfused_attention,
     unfused_optimizer,
     unused_gradients,
+    unused_graphs,
+    unused_results,
     worker_restarts,
     zeroed_gradients,
 )
@@ -80,6 +82,8 @@ RULES = (
     sliced_calls.RULE,
     same_work.RULE,
     double_precision.RULE,
+    unused_results.RULE,
+    unused_graphs.RULE,
     table_gradients.RULE,
 )
 """By code."""

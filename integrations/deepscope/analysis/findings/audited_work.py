@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 import numpy as np
@@ -13,6 +13,9 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.records.places import base_name
 from deepscope.trace.format.audit import FORMAT, AuditAccount, OperatorUse
 from deepscope.trace.kinds import Kind
+
+_NAMED = 3
+"""Operators that are named."""
 
 
 def audit_of(facts: Facts) -> AuditAccount:
@@ -32,6 +35,14 @@ def place_words(facts: Facts, place: int) -> str:
 def location_of(facts: Facts, place: int) -> int:
     """Index of the line into `Scopes.locations`; -1 if the trace does not know it."""
     return facts.once(_locations).get(place, -1)
+
+
+def unused_names(uses: Iterable[OperatorUse]) -> str:
+    """The operators that nobody needed: `mm, mean`."""
+    times: Counter[str] = Counter()
+    for use in uses:
+        times[use.name.removeprefix("aten::")] += use.unused
+    return ", ".join(name for name, count in times.most_common(_NAMED) if count)
 
 
 def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> int:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
-from deepscope.analysis.findings.audited_work import audit_of, location_of, unused_ns
+from deepscope.analysis.findings.audited_work import audit_of, location_of, unused_names, unused_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
-from deepscope.trace.format.audit import SameWork
 
 WORTH = 0.02
 """A function is named if it would save at least this share of the wall time."""
-_NAMED = 3
-"""Operators that are named."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -22,10 +18,11 @@ def _find(facts: Facts) -> Iterator[Finding]:
         saving_ns = unused_ns(facts, one.operators, backward=False)
         if saving_ns < max(WORTH * facts.wall_ns, 1):
             continue
+        names = unused_names(one.operators)
         yield RULE.finding(
             facts,
             location=location_of(facts, one.place),
-            message=f"each step computes the same here, from constants or tensors that no step changes: {_names(one)}",
+            message=f"each step computes the same here, from constants or tensors that no step changes: {names}",
             evidence={
                 "same_ns": saving_ns,
                 "operators_per_step": sum(use.unused for use in one.operators),
@@ -36,13 +33,6 @@ def _find(facts: Facts) -> Iterator[Finding]:
             remedy="Compute it once, where the model is made, and keep it as a buffer "
             "(`register_buffer(…, persistent=False)`); for changing lengths keep the longest and slice it.",
         )
-
-
-def _names(one: SameWork) -> str:
-    times: Counter[str] = Counter()
-    for use in one.operators:
-        times[use.name.removeprefix("aten::")] += use.unused
-    return ", ".join(name for name, count in times.most_common(_NAMED) if count)
 
 
 RULE = Rule("DS035", "The same work in each step", _find, measured_on=("cpu",))

@@ -15,6 +15,8 @@ from deepscope.capture.audit.call_paths import Call
 from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
 
 _DOUBLE = frozenset({torch.float64, torch.complex128})
+_untyped_storage = torch.Tensor.untyped_storage
+"""As it is before `UnseenUses` takes its place."""
 
 
 class Returned(NamedTuple):
@@ -38,6 +40,7 @@ class Operation:
         "is_double",
         "is_sink",
         "name",
+        "node",
         "pass_number",
         "result_bytes",
         "step",
@@ -55,6 +58,8 @@ class Operation:
         self.flops = self.result_bytes = 0
         self.is_double = self.widens = False
         """Whether it reads or makes tensors with 64 bits a number, and whether it makes them of others."""
+        self.node = -1
+        """The number of its node in autograd's graph; -1 where it has none."""
         self.pass_number = -1
         """Of the backward pass that it is a part of; -1 outside."""
         self.has_user_code = True
@@ -62,9 +67,14 @@ class Operation:
         self.forward_path = call.path
         """Of backward work, where its forward operator was called."""
 
+    @property
+    def computes(self) -> bool:
+        """Whether it does more than to allocate."""
+        return self.result_bytes > 0 and not self.name.startswith(("aten::empty", "aten::new_empty"))
+
 
 class _Storage:
-    __slots__ = ("is_read", "reference", "writers")
+    __slots__ = ("is_read", "is_used_unseen", "reference", "writers")
 
     def __init__(self, storage: Any) -> None:
         self.reference = StorageWeakRef(storage)
@@ -72,6 +82,8 @@ class _Storage:
         """The operations that made what it holds."""
         self.is_read = False
         """Some operation has read it since it was written to first."""
+        self.is_used_unseen = False
+        """It was given to somebody who may look at it at any time."""
 
 
 class Flow:
@@ -82,6 +94,8 @@ class Flow:
         self.opaque: dict[str, None] = {}
         """Operators from outside torch."""
         self._storages: dict[int, _Storage] = {}
+        self._numbers: list[tuple[int, StorageWeakRef]] = []
+        """Operations that made a tensor without dimensions, and its storage, since `use_unread_numbers`."""
         self._facts: dict[Any, OperatorFacts] = {}
 
     def add(self, returned: Returned, call: Call, step: int) -> range:
@@ -118,7 +132,7 @@ class Flow:
     def _add_one(
         self, operation: Operation, facts: OperatorFacts, given: Sequence[Any], written: Sequence[Any], result: Any
     ) -> None:
-        operation.is_sink = facts.is_opaque or facts.reads_to_host
+        operation.is_sink = facts.is_opaque or facts.reads_to_host or facts.has_hidden_writes
         number = len(self.operations)
         self.operations.append(operation)
         changed = {id(one): one for one in tensors_of(written)}
@@ -133,6 +147,7 @@ class Flow:
                 state.is_read = True
                 operation.inputs.update(state.writers)
         made = changed | {id(one): one for one in tensors_of(result)}
+        operation.is_sink |= not made
         for key, tensor in made.items():
             makes_double |= _is_double(tensor)
             operation.result_bytes += tensor.numel() * tensor.element_size()
@@ -142,7 +157,7 @@ class Flow:
     def key_of(self, tensor: torch.Tensor) -> int | None:
         """The number of a tensor's storage, which is no other's while the steps are looked at; None without one."""
         try:
-            return int(tensor.untyped_storage()._cdata)
+            return int(_untyped_storage(tensor)._cdata)
         except Exception:  # noqa: BLE001 - sparse tensors, and tensors of somebody's own kind
             return None
 
@@ -163,14 +178,40 @@ class Flow:
         """Let an operation read nothing: that it reads says nothing of a use."""
         self.operations[number].inputs.clear()
 
-    def kept(self, *, without: Iterable[int]) -> Iterator[int]:
-        """The operations whose results somebody may use later, or used unseen; `without`: the storages of others."""
+    def use_unseen(self, tensor: torch.Tensor) -> None:
+        """Somebody looks at a tensor, and no operator shows it."""
+        state = self._storage_of(tensor)
+        if state is not None:
+            state.is_used_unseen = True
+            for number in state.writers:
+                self.operations[number].is_sink = True
+
+    def use_unread_numbers(self) -> None:
+        """Some tensor was made of Python's numbers, maybe of tensors with one number, which no operator shows."""
+        for number, reference in self._numbers:
+            if not reference.expired():
+                self.operations[number].is_sink = True
+        self._numbers.clear()
+
+    def kept(self, *, without: Iterable[int] = (), unread_is_used: bool = True) -> Iterator[int]:
+        """The operations whose results somebody may use later; `without`: the storages of others.
+
+        `unread_is_used`: results that no operator read before they went count as used unseen, those of autograd's own
+        apart.
+        """
         left_out = set(without)
         for key, state in self._storages.items():
             if key in left_out or not state.writers:
                 continue
-            is_dropped = not state.is_read and not self.operations[state.writers[0]].has_user_code
+            has_user_code = self.operations[state.writers[0]].has_user_code
+            is_dropped = not state.is_read and not (unread_is_used and has_user_code)
             if not state.reference.expired() or not (state.is_read or is_dropped):
+                yield from state.writers
+
+    def alive(self) -> Iterator[int]:
+        """The operations whose results are still there."""
+        for state in self._storages.values():
+            if not state.reference.expired():
                 yield from state.writers
 
     def sinks(self) -> list[int]:
@@ -194,7 +235,7 @@ class Flow:
             return None
         state = self._storages.get(key)
         if state is None:
-            state = self._storages[key] = _Storage(tensor.untyped_storage())
+            state = self._storages[key] = _Storage(_untyped_storage(tensor))
         return state
 
     def _write(self, tensor: torch.Tensor, number: int, *, is_whole: bool) -> None:
@@ -204,11 +245,14 @@ class Flow:
             return
         state = self._storages.get(key)
         if state is None:
-            state = self._storages[key] = _Storage(tensor.untyped_storage())
+            state = self._storages[key] = _Storage(_untyped_storage(tensor))
         elif not is_whole:
             self.operations[number].inputs.update(one for one in state.writers if one != number)
         state.is_read = False
         state.writers = [number]
+        self.operations[number].is_sink |= state.is_used_unseen
+        if tensor.dim() == 0:
+            self._numbers.append((number, state.reference))
 
 
 def _elements(values: Sequence[Any], place: int, count: int) -> list[Any]:
@@ -232,6 +276,6 @@ def _is_double(tensor: torch.Tensor) -> bool:
 
 def _covers_storage(tensor: torch.Tensor) -> bool:
     try:
-        return bool(tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes())
+        return bool(tensor.numel() * tensor.element_size() == _untyped_storage(tensor).nbytes())
     except Exception:  # noqa: BLE001 - as in `key_of`
         return False

@@ -33,6 +33,8 @@ class OperatorFacts(NamedTuple):
     """Nothing of what stood in the tensors that it writes to is left, where they cover their storages."""
     is_random: bool
     """Or its result is not defined."""
+    has_hidden_writes: bool
+    """It changes statistics that its schema does not name."""
     is_by_element: bool
     """It does the same to each tensor of its lists, and nothing across them."""
 
@@ -46,7 +48,7 @@ def facts_of(function: Any) -> OperatorFacts:
     """Of what a dispatch mode is called with."""
     schema = getattr(function, "_schema", None)
     if schema is None:  # a higher-order operator
-        return OperatorFacts(str(function), (), (), False, True, False, False, True, False)
+        return OperatorFacts(str(function), (), (), False, True, False, False, True, False, False)
     name: str = schema.name
     written = [
         (place, one)
@@ -63,6 +65,7 @@ def facts_of(function: Any) -> OperatorFacts:
         reads_to_host=name in _TO_HOST,
         replaces=name in _REPLACING,
         is_random=_RANDOM in getattr(function, "tags", ()) or name.startswith(("aten::empty", "aten::new_empty")),
+        has_hidden_writes="batch_norm" in name,
         is_by_element=name.startswith(_BY_ELEMENT),
     )
 

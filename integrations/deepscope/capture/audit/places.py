@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from deepscope.capture.audit.call_paths import PathEntry
 from deepscope.capture.lines import UserCode
 
+Path = tuple[PathEntry, ...]
+"""The lines that a call comes through, the outermost first."""
 _MOST_OF = 0.8
 """A line stands for what most of some operators were called from."""
 
@@ -39,7 +41,21 @@ class Places:
         return number
 
 
-def common_call(paths: Iterable[Sequence[PathEntry]]) -> tuple[PathEntry, ...]:
+def wholly(calls: Iterable[tuple[Path, bool]]) -> set[Path]:
+    """Of call paths, each with whether something holds there: the beginnings below which it holds everywhere."""
+    beginnings: dict[Path, bool] = {}
+    for path, holds in calls:
+        for length in range(1, len(path) + 1):
+            beginnings[path[:length]] = holds and beginnings.get(path[:length], True)
+    return {path for path, holds in beginnings.items() if holds}
+
+
+def outermost_of(path: Path, beginnings: Set[Path]) -> Path:
+    """The shortest beginning of a path that is one of `beginnings`; the path itself where none is."""
+    return next((path[:length] for length in range(1, len(path)) if path[:length] in beginnings), path)
+
+
+def common_call(paths: Iterable[Sequence[PathEntry]]) -> Path:
     """The longest way, from the outermost line on, that most of some call paths share."""
     left = [tuple(path) for path in paths]
     enough = max(_MOST_OF * len(left), 1)

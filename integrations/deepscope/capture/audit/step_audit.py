@@ -18,7 +18,10 @@ from deepscope.capture.audit.places import FoundPlace, Places
 from deepscope.capture.audit.same_work import same_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.table_gradients import table_gradients
+from deepscope.capture.audit.unseen_uses import foreign_extensions
 from deepscope.capture.audit.unused_gradients import unused_gradients
+from deepscope.capture.audit.unused_graphs import unused_graphs
+from deepscope.capture.audit.unused_results import unused_results
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.awaited_steps import AwaitedSteps
 from deepscope.capture.lines import UserCode
@@ -61,6 +64,7 @@ class StepAudit:
         self._mode: AuditMode | None = None
         self._thread = 0
         self._stop_listening: Callable[[], None] = lambda: None
+        self._stop_seeing: Callable[[], None] = lambda: None
 
     @property
     def is_over(self) -> bool:
@@ -83,6 +87,8 @@ class StepAudit:
         self._thread = threading.get_ident()
         watch = self._watch = Watch(self._code)
         self._stop_listening = optimizer_steps.listen(self._stepped)
+        self._stop_seeing = watch.unseen_uses.end
+        watch.unseen_uses.begin()
         self._mode = AuditMode(watch.note, self._failed)
         self._mode.__enter__()
 
@@ -106,6 +112,7 @@ class StepAudit:
                 self._leave()
             else:
                 self._mode.mute()
+                self._stop_seeing()
         self._end(reason)
 
     def audited(self) -> Audited:
@@ -122,6 +129,7 @@ class StepAudit:
             if mode is not None:
                 mode.leave()
             self._stop_listening()
+            self._stop_seeing()
 
     def _end(self, left_out: str = "", result: Audited | None = None) -> None:
         self._watch = None
@@ -154,15 +162,18 @@ class StepAudit:
 def _audited(watch: Watch) -> Audited:
     places = Places()
     modules, optimizers = living([nn.Module, Optimizer])
+    extensions = foreign_extensions()
     watch.gradients.end(optimizers)
     account = AuditAccount(
         steps=watch.step,
         operators=sum(one.step == 0 for one in watch.flow.operations),
-        hidden=list(watch.flow.opaque)[:20],
+        hidden=[*watch.flow.opaque, *extensions][:20],
         gradients=unused_gradients(watch, places, modules)[:MOST_ROWS],
         slices=sliced_calls(watch, places)[:MOST_ROWS],
         same=same_work(watch, places)[:MOST_ROWS],
         double=double_work(watch, places),
+        results=unused_results(watch, places, unread_is_used=bool(extensions))[:MOST_ROWS],
+        graphs=unused_graphs(watch, places)[:MOST_ROWS],
         tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
     )
     return Audited(account, places.all)

@@ -16,14 +16,17 @@ from deepscope.capture.audit.call_paths import Call, CallPaths
 from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
+from deepscope.capture.audit.graph_nodes import GraphNodes
 from deepscope.capture.audit.looked_up_rows import LookedUpRows
 from deepscope.capture.audit.slices import Slices
+from deepscope.capture.audit.unseen_uses import UnseenUses
 from deepscope.capture.lines import UserCode
 from deepscope.capture.process_hooks.live_objects import living
 from deepscope.errors import RecorderError
 
 _MOST_OPERATORS = 500_000
 _NORMS = frozenset({"aten::_foreach_norm", "aten::linalg_vector_norm", "aten::norm"})
+_FROM_PYTHON = frozenset({"aten::lift_fresh"})
 _ZEROING = frozenset({"aten::zero_", "aten::_foreach_zero_"})
 
 
@@ -35,14 +38,14 @@ class Watch:
         self.paths = CallPaths(code)
         self.flow = Flow()
         self.gradients = Gradients(self.flow)
+        self.nodes = GraphNodes()
         self.looked_up = LookedUpRows(self.flow)
         self.slices = Slices(self.flow)
         self.constants = Constants(self.flow, fixed_storages(self.flow, *living([nn.Module, Optimizer])))
+        self.unseen_uses = UnseenUses(self.flow.use_unseen)
         self.step = 0
         self.passes: list[int] = []
         """By backward pass: the path of the line that called it."""
-        self._path_of_node: dict[int, int] = {}
-        """By the number of a node of autograd's graph: the path of its forward operator."""
         self._is_in_pass = False
         self._last_path = self._thread = 0
         self._gradient: Gradient | None = None
@@ -62,6 +65,7 @@ class Watch:
         if not self._is_in_pass:
             self._is_in_pass = True
             self.passes.append(call.path or self._waiting_path())
+        self.nodes.reach(node)
         if torch_compat.gathers_gradient(node):
             self._note_gradient(node.variable, returned, call)
         else:
@@ -78,9 +82,13 @@ class Watch:
         return self.paths.call_from(sys._current_frames().get(self._thread)).path
 
     def _note_forward(self, returned: Returned, call: Call) -> None:
-        self._path_of_node.setdefault(torch_compat.next_node_number() - 1, call.path)
+        node = self.nodes.made(call.path)
         added = self._add(returned, call)
+        for number in added:
+            self.flow.operations[number].node = node
         name = self.flow.facts(returned.function).name
+        if name in _FROM_PYTHON and not call.is_loading and returned.result.dim():
+            self.flow.use_unread_numbers()
         if not call.is_loading:
             self._note_slices(name, returned, call, added)
             if len(added) == 1:
@@ -101,7 +109,7 @@ class Watch:
             self.slices.use(number, name, returned.args, call)
 
     def _note_backward(self, node: Any, returned: Returned, call: Call) -> None:
-        self._last_path = self._path_of_node.get(int(node._sequence_nr()), 0) or self._last_path
+        self._last_path = self.nodes.path_of(node) or self._last_path
         has_own_code = call.path not in (0, self.passes[-1])
         for number in self._add(returned, call):
             operation = self.flow.operations[number]

@@ -96,6 +96,30 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of its forward work; `unused` are those that compute the same."""
 
 
+class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one step computes forward and nobody uses."""
+
+    place: Count
+    """The outermost line below which nothing is used, else a line of which something is."""
+    whole: bool = False
+    """Whether nothing of `place` is used."""
+    module: str = ""
+    """The class of the module that computes most of it."""
+    result_bytes: Count = 0
+    operators: list[OperatorUse] = []
+    """Of the forward work at these lines; `unused` are those that nobody uses."""
+
+
+class UnusedGraph(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Forward work of one step for which autograd kept a graph that no backward pass went through."""
+
+    place: Count
+    """The outermost line below which all work is such."""
+    result_bytes: Count = 0
+    operators: list[OperatorUse] = []
+    """Of the forward work; `unused` are those with a node in the graph."""
+
+
 class DoubleWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one step computes with 64 bits a number."""
 
@@ -149,3 +173,5 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     same: list[SameWork] = []
     double: list[DoubleWork] = []
     tables: list[TableGradient] = []
+    results: list[UnusedResults] = []
+    graphs: list[UnusedGraph] = []

@@ -1,0 +1,82 @@
+"""Uses of tensors that no operator shows: what Python reads, prints, saves or hands to other libraries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import ModuleType
+from typing import Any
+
+import torch
+
+_METHODS = (
+    "numpy",
+    "tolist",
+    "data_ptr",
+    "storage",
+    "_typed_storage",
+    "untyped_storage",
+    "share_memory_",
+    "__dlpack__",
+    "__reduce_ex__",
+    "__repr__",
+)
+"""`__array__`, `deepcopy`, Numba and Triton go through one of them."""
+_OF_TORCH = ("torch", "torchvision", "torchaudio")
+_KINDS = ("torch.Tensor", "at::Tensor")
+"""As pybind11 writes them in a function's signature."""
+
+
+class UnseenUses:
+    """Has `see(tensor)` called when a method of `torch.Tensor` gives its bytes away, until `end`."""
+
+    def __init__(self, see: Callable[[torch.Tensor], None]) -> None:
+        self._see: Callable[[torch.Tensor], None] | None = see
+        self._before: dict[str, Any] = {}
+        """What the class itself had under each name; methods that it inherits are not among them."""
+        self._own = {name: self._watched(name) for name in _METHODS if hasattr(torch.Tensor, name)}
+
+    def begin(self) -> None:
+        """Take the methods' places."""
+        for name, method in self._own.items():
+            if name in torch.Tensor.__dict__:
+                self._before[name] = torch.Tensor.__dict__[name]
+            setattr(torch.Tensor, name, method)
+
+    def end(self) -> None:
+        """Put back what was there; what somebody put over ours stays, and ours only passes calls on."""
+        self._see = None
+        for name, method in self._own.items():
+            if torch.Tensor.__dict__.get(name) is not method:
+                continue
+            if name in self._before:
+                setattr(torch.Tensor, name, self._before[name])
+            else:
+                delattr(torch.Tensor, name)
+
+    def _watched(self, name: str) -> Callable[..., Any]:
+        method = getattr(torch.Tensor, name)
+
+        def watched(self_: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            see = self._see
+            if see is not None:
+                with suppress(Exception):
+                    see(self_)
+            return method(self_, *args, **kwargs)
+
+        watched.__name__, watched.__qualname__, watched.__doc__ = name, f"Tensor.{name}", method.__doc__
+        return watched
+
+
+def foreign_extensions() -> list[str]:
+    """Compiled modules from outside torch with functions of tensors, which no operator shows; by pybind11's docs."""
+    return [name for name, module in list(sys.modules.items()) if _takes_tensors(name, module)]
+
+
+def _takes_tensors(name: str, module: ModuleType) -> bool:
+    is_compiled = str(getattr(module, "__file__", None) or "").endswith((".so", ".pyd"))
+    if not is_compiled or name.partition(".")[0] in _OF_TORCH:
+        return False
+    docs = (str(getattr(one, "__doc__", None)) for one in list(vars(module).values()) if callable(one))
+    return any(kind in doc for doc in docs for kind in _KINDS)

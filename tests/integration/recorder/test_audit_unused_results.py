@@ -1,0 +1,206 @@
+"""Results that nobody uses, as the audit of real steps finds them; and all the ways to use one that are not found."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from audited_programs import PROGRAMS, looked_at_all, recorded_and_looked_at, training
+from deepscope.capture.audit.unseen_uses import UnseenUses, foreign_extensions
+from deepscope.trace.format.audit import UnusedResults
+
+pytestmark = pytest.mark.usefixtures("nothing_compiled")
+
+WIDTH = 16
+
+
+def results(step: Callable[[], object]) -> list[UnusedResults]:
+    return looked_at_all(step).account.results
+
+
+def names(found: UnusedResults) -> list[str]:
+    return sorted(use.name.removeprefix("aten::") for use in found.operators if use.unused)
+
+
+class WithAuxiliary(nn.Module):
+    """A perceptron with a second head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)
+        self.auxiliary = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = self.body(x).relu()
+        other = self.auxiliary(hidden)
+        return self.head(hidden), other
+
+
+def test_a_head_whose_output_nobody_takes_is_named_at_its_call():
+    model = WithAuxiliary()
+    audited = looked_at_all(training(model, lambda: model(torch.randn(8, WIDTH))[0].square().mean()))
+    (found,) = audited.account.results
+    assert found.whole
+    assert names(found) == ["addmm", "relu"]
+    assert audited.places[found.place].function.endswith("forward")
+    assert sum(use.unused for use in found.operators) == 3
+
+
+def test_a_head_whose_output_is_a_part_of_the_loss_is_used():
+    model = WithAuxiliary()
+    assert results(training(model, lambda: sum(one.square().mean() for one in model(torch.randn(8, WIDTH))))) == []  # type: ignore[arg-type,return-value]
+
+
+def test_attention_weights_that_are_dropped_are_told_of_their_module():
+    attention = nn.MultiheadAttention(WIDTH, 2, batch_first=True)
+
+    def loss() -> torch.Tensor:
+        x = torch.randn(4, 8, WIDTH)
+        mixed, _ = attention(x, x, x)
+        return mixed.square().mean()
+
+    (found,) = results(training(attention, loss))
+    assert (found.module, found.whole) == ("MultiheadAttention", False)
+    assert names(found) == ["mean"]
+
+
+def with_metric(use: Callable[[torch.Tensor], object]) -> Callable[[], None]:
+    """A step that computes an accuracy, which `use` gets."""
+    model = nn.Linear(WIDTH, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        target = torch.randint(4, (8,))
+        logits = model(torch.randn(8, WIDTH))
+        optimizer.zero_grad()
+        F.cross_entropy(logits, target).backward()
+        optimizer.step()
+        right = (logits.argmax(1) == target).float().mean()
+        use(right)
+
+    return step
+
+
+def test_a_metric_that_is_dropped_is_not_used():
+    (found,) = results(with_metric(lambda right: None))
+    assert names(found) == ["_to_copy", "argmax", "eq", "mean"]
+    assert found.whole
+
+
+KEPT: list[Any] = []
+SUM = torch.zeros(())
+USES: dict[str, Callable[[torch.Tensor], object]] = {
+    "item": lambda one: one.item(),
+    "float": float,
+    "format": lambda one: f"{one:.2f}",
+    "repr": repr,
+    "numpy": lambda one: one.numpy(),
+    "asarray": np.asarray,
+    "tolist": lambda one: one.tolist(),
+    "append": KEPT.append,
+    "append detached": lambda one: KEPT.append(one.detach()),
+    "sum": lambda one: SUM.add_(one),
+    "list to tensor": lambda one: torch.tensor([one, one]),
+    "list to Tensor": lambda one: torch.Tensor([one, one]),
+    "condition": lambda one: 1 if one > 0.5 else 0,
+    "pickle": pickle.dumps,
+    "save": lambda one: torch.save(one, io.BytesIO()),
+    "deepcopy": copy.deepcopy,
+    "dlpack": lambda one: one.__dlpack__(),
+    "data_ptr": lambda one: one.data_ptr(),
+    "assert": lambda one: torch._assert_async(one >= 0),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_whatever_uses_a_metric_makes_it_used(name: str):
+    assert results(with_metric(USES[name])) == []
+
+
+def test_a_result_of_which_a_later_step_makes_use_is_used():
+    model = nn.Linear(WIDTH, 1)
+    last: list[torch.Tensor] = []
+
+    def loss() -> torch.Tensor:
+        out = model(torch.randn(8, WIDTH))
+        before = sum((one.mean() for one in last), torch.zeros(()))
+        last[:] = [out.detach() * 2]
+        return out.square().mean() + before
+
+    assert results(training(model, loss)) == []
+
+
+def test_forward_passes_for_running_statistics_are_used():
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.BatchNorm1d(WIDTH))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(torch.randn(8, WIDTH)).square().mean().backward()
+        optimizer.step()
+        with torch.no_grad():
+            model(torch.randn(8, WIDTH))
+
+    assert results(step) == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_without_the_mistake_have_none_that_cost(name: str):
+    found = results(PROGRAMS[name]().step)
+    assert [one for one in found if one.result_bytes > 4096] == []
+
+
+def test_the_methods_are_put_back_as_they_were():
+    before = dict(torch.Tensor.__dict__)
+    results(with_metric(lambda right: right.tolist()))
+    assert {name: one for name, one in torch.Tensor.__dict__.items() if before.get(name) is not one} == {}
+    assert before.keys() == torch.Tensor.__dict__.keys()
+
+
+def test_what_another_library_put_over_a_method_stays(monkeypatch: pytest.MonkeyPatch):
+    seen: list[torch.Tensor] = []
+    uses = UnseenUses(seen.append)
+    uses.begin()
+    ours = torch.Tensor.tolist
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda self: ["theirs", *ours(self)])
+    uses.end()
+    assert torch.ones(1).tolist() == ["theirs", 1.0]
+    assert seen == []
+    monkeypatch.undo()
+    del torch.Tensor.tolist
+    assert torch.ones(1).tolist() == [1.0]
+
+
+def test_where_extensions_take_tensors_what_no_operator_reads_is_not_called_unused(monkeypatch: pytest.MonkeyPatch):
+    assert foreign_extensions() == []
+    import sys
+    import types
+
+    extension = types.ModuleType("selective_scan_cuda")
+    extension.__file__ = "/somewhere/selective_scan_cuda.so"
+    extension.fwd = type("Function", (), {"__doc__": "fwd(arg0: torch.Tensor) -> None", "__call__": id})()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "selective_scan_cuda", extension)
+    account = looked_at_all(with_metric(lambda right: None)).account
+    assert account.results == []
+    assert "selective_scan_cuda" in account.hidden
+
+
+def test_the_finding_stands_at_the_line_and_mended_there_is_none(tmp_path: Path):
+    model = WithAuxiliary()
+    profile = recorded_and_looked_at(
+        training(model, lambda: model(torch.randn(4096, WIDTH))[0].square().mean()), tmp_path
+    )
+    (found,) = (one for one in profile.findings if one.code == "DS037")
+    assert found.function.endswith("forward")
+    assert 0 < found.saving_ns < profile.totals.device_ns
+    assert "addmm" in found.message
