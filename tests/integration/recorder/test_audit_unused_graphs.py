@@ -173,3 +173,28 @@ def test_the_finding_stands_at_the_call_and_says_how_much_memory(tmp_path: Path)
     assert found.evidence["result_bytes_per_step"] == 6 * 512 * 64 * 4
     assert "no_grad" in found.remedy.text
     assert 0 < found.saving_ns < 0.2 * profile.totals.wall_ns
+
+
+def test_lines_that_both_a_teacher_and_a_student_run_count_by_the_teachers_calls():
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x).relu()
+
+    teachers, student = [Block() for _ in range(3)], Block()
+
+    def loss() -> torch.Tensor:
+        x = torch.randn(8, WIDTH)
+        wanted = torch.zeros(())
+        for teacher in teachers:
+            wanted = wanted + teacher(x).detach()
+        return F.mse_loss(student(x), wanted)
+
+    (found,) = graphs(training(student, loss))
+    assert {(use.name, use.times, use.unused) for use in found.operators} == {
+        ("aten::addmm", 4, 3),
+        ("aten::relu", 4, 3),
+    }

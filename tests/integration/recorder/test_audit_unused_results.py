@@ -204,3 +204,16 @@ def test_the_finding_stands_at_the_line_and_mended_there_is_none(tmp_path: Path)
     assert found.function.endswith("forward")
     assert 0 < found.saving_ns < profile.totals.device_ns
     assert "addmm" in found.message
+
+
+def test_two_calls_from_different_places_are_told_by_their_part_of_the_line(tmp_path: Path):
+    model = WithAuxiliary()
+
+    def loss() -> torch.Tensor:
+        x = torch.randn(8, WIDTH)
+        main, other = model(x)
+        again, _ = model(x)
+        return main.square().mean() + other.square().mean() + again.square().mean()
+
+    (found,) = results(training(model, loss))
+    assert {(use.times, use.unused) for use in found.operators if use.name == "aten::addmm"} == {(4, 2)}
