@@ -23,6 +23,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("deepscope", deadline=None)
 settings.load_profile("deepscope")
 # Read when a test first imports gcsfs: else it asks by gRPC what kind of bucket it is, which no emulator answers.
+# Several workers of pytest share the cores, and threads of an operator that wait for each other spin: a step of 4 ms
+# takes 300. It is read as torch is imported first, here and in the programs that tests start.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -131,3 +132,13 @@ def test_a_clean_training_loop_has_no_findings(tmp_path: Path):
         optimizer.step()
 
     assert recorded(step, tmp_path, TESTS).findings == []
+
+
+def test_more_threads_than_cores_are_found_with_a_number_that_is_free(tmp_path: Path):
+    program = PROGRAMS / "mistaken" / "threads.py"
+    command = [sys.executable, "-m", "deepscope", "run", "--folder", str(tmp_path), str(program)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    (found,) = (one for one in deepscope.load_profile(tmp_path).findings if one.code == "DS039")
+    cores = os.cpu_count() or 1
+    assert found.evidence["threads"] == 8 * cores
+    assert any(f"torch.set_num_threads({free})" in found.remedy.text for free in range(1, cores + 1))

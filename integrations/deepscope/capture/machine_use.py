@@ -56,6 +56,7 @@ class MachineWatch:
             self._container.close()
         return MachineUse(
             cores=cores,
+            allowed_cores=len(os.sched_getaffinity(0)) if cores and hasattr(os, "sched_getaffinity") else 0,
             quota_cores=self._container.limits.cpus if self._container is not None else 0.0,
             own_cores=round(own, 2),
             others_cores=others,

@@ -38,6 +38,7 @@ def test_what_was_used_is_the_difference_of_two_readings(tmp_path: Path) -> None
     machine(tmp_path, busy=200, stolen=100, throttled=2, ran=4_000, waited=1_500)
     found = watch.end()
     assert (found.cores, found.quota_cores) == (2, 1.0)
+    assert found.allowed_cores == len(os.sched_getaffinity(0))
     assert found.core_wait_ratio == 0.25
     assert found.throttled_ratio is None, "no period of the quota has passed"
     assert found.stolen_ratio is not None

@@ -21,6 +21,7 @@ from deepscope.analysis.findings import (
     kept_activations,
     layout_conversions,
     logging_lines,
+    many_threads,
     numa_placement,
     python_lines,
     recomputation,
@@ -84,6 +85,7 @@ RULES = (
     double_precision.RULE,
     unused_results.RULE,
     unused_graphs.RULE,
+    many_threads.RULE,
     table_gradients.RULE,
 )
 """By code."""

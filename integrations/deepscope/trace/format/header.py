@@ -253,6 +253,8 @@ class MachineUse(msgspec.Struct, frozen=True, omit_defaults=True):
     cores: Count = 0
     quota_cores: float = 0.0
     """Of the container; 0 for no quota."""
+    allowed_cores: Count = 0
+    """That the process may run on; 0 where that is not known."""
     own_cores: float = 0.0
     """In use by this process, on average."""
     others_cores: float | None = None

@@ -106,7 +106,7 @@ REMEDIES = (
     Remedy(
         name="threads",
         written="torch.set_num_threads({threads})",
-        findings=("DS029", "DS003"),
+        findings=("DS029", "DS039", "DS003"),
         decide=_thread_a_core,
         apply=_set_threads,
         clashes=frozenset({"one-thread"}),
@@ -114,7 +114,7 @@ REMEDIES = (
     Remedy(
         name="one-thread",
         written="torch.set_num_threads({threads})",
-        findings=("DS007", "DS029"),
+        findings=("DS007", "DS029", "DS039"),
         decide=_one_thread,
         apply=_set_threads,
         clashes=frozenset({"threads"}),
