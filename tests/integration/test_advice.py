@@ -76,11 +76,12 @@ LINES = {
     "DS036": "batch = data[rows]",
     "DS037": "edges = self.edges(features)",
     "DS038": "wanted = self.teacher(x).detach()",
+    "DS041": "x = self.words(sentence)",
     "DS040": "shown = self.items(item)",
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
 }
 """The line that each program's mistake is found at."""
-AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040"}
+AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040", "DS041"}
 """Mistakes that show in steps that are looked at."""
 
 

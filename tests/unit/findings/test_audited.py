@@ -214,3 +214,18 @@ def test_a_graph_without_a_backward_pass_costs_a_tenth_of_its_work(findings_of):
     assert found.saving_ns == 2 * 15 * US
     assert "up to 1MiB of results" in found.message
     assert findings_of(recorded({"places": PLACES, "graphs": [row | {"operators": []}]}), "DS038") == []
+
+
+@pytest.mark.parametrize(("longest", "is_measured"), [(30, True), (97, False)])
+def test_padding_costs_its_part_of_the_work_on_all_positions(findings_of, longest: int, is_measured: bool):
+    row = {"place": 0, "rows": 8, "length": 100, "padded": 600, "longest": longest}
+    row |= {"operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 1]]}
+    row |= {"backward": [[0, "aten::mm", 2, 2], [0, "aten::threshold_backward", 1, 1]]}
+    found = found_in(findings_of, {"places": PLACES, "padding": [row]}, "DS041")
+    assert found.evidence["work_ns"] == 2 * (150 + 240) * US
+    assert found.saving_ns == int(0.75 * 2 * 390 * US)
+    assert found.is_measured is is_measured
+    assert ("own longest sample" in found.remedy.text) is is_measured
+    assert "75% of the positions" in found.message
+    for little in ({"padded": 150}, {"padded": 0}, {"operators": [], "backward": []}):
+        assert findings_of(recorded({"places": PLACES, "padding": [row | little]}), "DS041") == []

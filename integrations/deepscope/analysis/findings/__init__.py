@@ -23,6 +23,7 @@ from deepscope.analysis.findings import (
     logging_lines,
     many_threads,
     numa_placement,
+    padded_batches,
     python_lines,
     recomputation,
     reduced_each_pass,
@@ -87,6 +88,7 @@ RULES = (
     unused_graphs.RULE,
     many_threads.RULE,
     table_gradients.RULE,
+    padded_batches.RULE,
 )
 """By code."""
 

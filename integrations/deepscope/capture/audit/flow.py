@@ -43,6 +43,7 @@ class Operation:
         "node",
         "pass_number",
         "result_bytes",
+        "shape",
         "step",
         "widens",
     )
@@ -56,6 +57,8 @@ class Operation:
         self.is_sink = False
         """Its arguments are used in a way that is not followed further."""
         self.flops = self.result_bytes = 0
+        self.shape: tuple[int, ...] = ()
+        """Of its first result."""
         self.is_double = self.widens = False
         """Whether it reads or makes tensors with 64 bits a number, and whether it makes them of others."""
         self.node = -1
@@ -150,6 +153,7 @@ class Flow:
         operation.is_sink |= not made
         for key, tensor in made.items():
             makes_double |= _is_double(tensor)
+            operation.shape = operation.shape or tuple(tensor.shape)
             operation.result_bytes += tensor.numel() * tensor.element_size()
             self._write(tensor, number, is_whole=key in replaced)
         operation.is_double, operation.widens = reads_double or makes_double, makes_double and not reads_double

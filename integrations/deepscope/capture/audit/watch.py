@@ -18,6 +18,7 @@ from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.graph_nodes import GraphNodes
 from deepscope.capture.audit.looked_up_rows import LookedUpRows
+from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.slices import Slices
 from deepscope.capture.audit.unseen_uses import UnseenUses
 from deepscope.capture.lines import UserCode
@@ -40,6 +41,8 @@ class Watch:
         self.gradients = Gradients(self.flow)
         self.nodes = GraphNodes()
         self.looked_up = LookedUpRows(self.flow)
+        self.lookups: list[tuple[int, Lookup]] = []
+        """Of sequences with padding, and their operations."""
         self.slices = Slices(self.flow)
         self.constants = Constants(self.flow, fixed_storages(self.flow, *living([nn.Module, Optimizer])))
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
@@ -91,6 +94,8 @@ class Watch:
             self.flow.use_unread_numbers()
         if not call.is_loading:
             self._note_slices(name, returned, call, added)
+            if added and self.step == 0 and (lookup := lookup_of(name, returned)) is not None:
+                self.lookups.append((added[0], lookup))
             if len(added) == 1:
                 self.constants.note(added[0], self.flow.facts(returned.function), returned)
         if name in _ZEROING:

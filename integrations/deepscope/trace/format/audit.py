@@ -156,6 +156,24 @@ class TableGradient(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the backward pass, at lines that looked rows up; `unused` are those that write all rows."""
 
 
+class PaddedWork(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A lookup for a batch of sequences some positions of which are padding."""
+
+    place: Count
+    """The line that looks them up."""
+    rows: Count
+    length: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    """Of each row, with its padding."""
+    padded: Count
+    """Positions that are padding."""
+    longest: Count
+    """The largest number of other positions in a row."""
+    operators: list[OperatorUse] = []
+    """Of the forward work on what was looked up; `unused` are those that go through all positions."""
+    backward: list[OperatorUse] = []
+    """Of the backward work at these lines, all of it."""
+
+
 class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the first of the steps that were looked at; the next one tells what became of its results."""
 
@@ -175,3 +193,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     tables: list[TableGradient] = []
     results: list[UnusedResults] = []
     graphs: list[UnusedGraph] = []
+    padding: list[PaddedWork] = []
