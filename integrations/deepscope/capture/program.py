@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from time import perf_counter_ns
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from deepscope.capture.options import OptionKeywords, RecordingOptions
+    from deepscope.capture.run_watch import RunWatch
     from deepscope.capture.session import StepCallback
     from deepscope.capture.workers.training_side import WorkerClocks
 
@@ -102,10 +104,13 @@ class Recorded:
 def record_steps(folder: Path, *, filename: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
     """Records steps of whatever runs inside, and yields what the traces come into.
 
-    A step ends with each step of the optimizer that steps first. Recording begins there. Data-loader workers may start
-    before that, so they are let in from the beginning. A program that records itself is left to it. A rank that is not
-    to record, and knows so from its launcher, pays nothing.
+    A step ends with each step of the optimizer that steps first, or of one that goes on in its place. Recording begins
+    there. Data-loader workers may start before that, so they are let in from the beginning. A program that records
+    itself is left to it. A rank that is not to record, and knows so from its launcher, pays nothing.
     """
+    from deepscope.capture.run_watch import RunWatch
+
+    watch = RunWatch()
     from deepscope.capture.compiled.level import ProvenanceHold
     from deepscope.capture.naming import check_template
     from deepscope.capture.options import checked_options
@@ -122,34 +127,75 @@ def record_steps(folder: Path, *, filename: str | None = None, **options: Unpack
     workers = _armed_workers(checked)
     provenance = ProvenanceHold() if checked.compiled_lines else None  # the first step compiles before it is recorded
 
-    steps: StepCallback | None = None
-    leader: Any = None
-
-    def stepped(optimizer: Any, *_: Any) -> None:
-        nonlocal steps, leader
-        if leader is None:
-            leader = optimizer
-            if _RECORDER not in sys.modules:
-                from deepscope.capture.session import StepCallback
-
-                steps = StepCallback(folder, filename=filename, workers=workers, **options)
-        if steps is not None and optimizer is leader:
-            steps()
-
-    stop_listening = optimizer_steps.listen(stepped)
+    steps = _OptimizerSteps(watch, partial(_new_callback, folder, filename, workers, watch, options))
+    stop_listening = optimizer_steps.listen(steps.stepped)
+    watch.listen()
     try:
         yield recorded
     finally:
         stop_listening()
-        if steps is not None:
-            steps.close(complete=recorded.is_complete)
-            steps.recording.wait()  # the program is over: nobody waits for this rank
-            recorded.traces += steps.recording.traces
-            recorded.is_first = steps.recording.is_first
+        callback = steps.end(complete=recorded.is_complete)
+        watch.close()
+        if callback is not None:
+            callback.recording.wait()  # the program is over: nobody waits for this rank
+            recorded.traces += callback.recording.traces
+            recorded.is_first = callback.recording.is_first
         if provenance is not None:
             provenance.release()
         if workers is not None:
             workers.disarm()
+
+
+class _OptimizerSteps:
+    """Steps of a program that optimizers end; the first one begins the recording, unless the program has one."""
+
+    def __init__(self, watch: RunWatch, begin: Callable[[], StepCallback]) -> None:
+        from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
+
+        self._watch = watch
+        self._begin = begin
+        self._leader = LeadingOptimizer()
+        self._is_begun = False
+        self._callback: StepCallback | None = None
+
+    def stepped(self, optimizer: Any, *_: Any) -> None:
+        """An optimizer has made a step."""
+        if not self._leader.leads(optimizer):
+            self._watch.train()
+            return
+        self._watch.count_steps(self._leader.missed)
+        if not self._is_begun:
+            self._is_begun = True
+            self._begin_recording()
+        if self._callback is not None:
+            self._callback()
+
+    def _begin_recording(self) -> None:
+        if _RECORDER in sys.modules:
+            self._watch.close()
+            return
+        began_ns = perf_counter_ns()
+        self._callback = self._begin()
+        self._watch.give_to_recording(perf_counter_ns() - began_ns)
+
+    def end(self, *, complete: bool) -> StepCallback | None:
+        """The program is over; returns what has recorded it, if anything has."""
+        self._watch.count_steps(self._leader.missed_at_end)
+        if self._callback is not None:
+            self._callback.close(complete=complete)
+        return self._callback
+
+
+def _new_callback(
+    folder: Path,
+    filename: str | None,
+    workers: WorkerClocks | None,
+    watch: RunWatch,
+    options: OptionKeywords,
+) -> StepCallback:
+    from deepscope.capture.session import StepCallback
+
+    return StepCallback(folder, filename=filename, workers=workers, watch=watch, **options)
 
 
 @contextmanager

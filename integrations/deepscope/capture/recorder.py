@@ -84,7 +84,8 @@ class Recorder:
     the first step has in the trace. `workers`: the clocks in data-loader workers, armed by the caller before a loader
     starts them; without it the recorder arms its own when it starts. `counts_run`: whether the whole run's counters, if
     the options ask for them, are this recorder's, from `start` to `stop`; a caller that records a run with several
-    recorders counts by itself.
+    recorders counts by itself. `around_exit`: entered before the process end, or SIGTERM, stops the recorder, and
+    left once its traces are written.
 
     `owner`: recorders of one owner may be open at once and take turns. A recorder that starts while one of another
     owner is open raises `NestedProfileError`, unless that one's `is_abandoned` says that nobody will stop it any more:
@@ -104,6 +105,7 @@ class Recorder:
         is_abandoned: Callable[[], bool] = lambda: False,
         workers: WorkerClocks | None = None,
         counts_run: bool = True,
+        around_exit: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._session = session
         self._beginning = self._plan = Plan(WHOLE_BLOCK) if plan is None else plan
@@ -114,6 +116,7 @@ class Recorder:
         self._saver = Saver(session.options)
         self._given_workers = workers
         self._counts_run = counts_run
+        self._around_exit = around_exit
         self._resources: Resources | None = None
         """Of a rank that records."""
         self._pending: list[Pending] = []
@@ -626,7 +629,9 @@ class Recorder:
             window.discard()
 
     def _at_exit(self) -> None:
-        if not self._session.is_forked:
+        if self._session.is_forked:
+            return
+        with self._around_exit():
             error = getattr(sys, "last_value", None)  # what ends a program that nobody caught it in
             if isinstance(error, BaseException):
                 self.fail(error)

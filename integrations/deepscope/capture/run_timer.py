@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Collection, Iterable
 from contextlib import suppress
@@ -59,19 +60,58 @@ class RunTimer:
             self._evaluate()
         elif part != self._part:
             self._interrupted.clear()  # an exception may have left some
-            self._switch(part)
+            self.turn_to(part)
 
     def end(self, part: RunPartName) -> None:
         """A part ends: behind the wait for data comes the step."""
         if part in _INTERRUPTING:
             if self._interrupted:
-                self._switch(self._interrupted.pop())
+                self.turn_to(self._interrupted.pop())
         elif part == "data":
-            self._switch("steps")
+            self.turn_to("steps")
         elif part == "steps":
             self._end_step()
         elif part == self._part:
-            self._switch("rest")
+            self.turn_to("rest")
+
+    @property
+    def part(self) -> RunPartName:
+        """The part that has the time now."""
+        return self._part
+
+    @staticmethod
+    def now_ns() -> int:
+        """By the timer's clock."""
+        return perf_counter_ns()
+
+    def turn_to(self, part: RunPartName) -> None:
+        """This part has the time from here on, whatever went on until now."""
+        now_ns = perf_counter_ns()
+        self._times_ns[self._part] += now_ns - self._since_ns - self._recording_ns
+        self._times_ns["recording"] += self._recording_ns
+        self._part, self._since_ns, self._recording_ns = part, now_ns, 0
+
+    def so_far_ns(self, part: RunPartName) -> int:
+        """The time of a part up to the last turn."""
+        return self._times_ns[part]
+
+    def move(self, source: RunPartName, target: RunPartName, time_ns: int) -> None:
+        """So much that one part was given belongs to another one, as is known by now."""
+        self._times_ns[source] -= time_ns
+        self._times_ns[target] += time_ns
+
+    def count(self, part: RunPartName, times: int = 1) -> None:
+        """The part came so many times more."""
+        self._counts[part] += times
+        if part == "steps" and self._counts["steps"] == 1:
+            self._first_step_ns = self._times_ns["steps"] + self._times_ns["data"]
+
+    def copied(self) -> RunTimer:
+        """One that goes on by itself: its account is that of a run that ends now."""
+        other = copy.copy(self)
+        other._times_ns, other._counts = dict(self._times_ns), dict(self._counts)
+        other._interrupted, other._epochs = list(self._interrupted), list(self._epochs)
+        return other
 
     def give_to_recording(self, time_ns: int) -> None:
         """So much of the part that goes on was the recorder's work."""
@@ -80,23 +120,33 @@ class RunTimer:
     def end_epoch(self) -> None:
         """The epoch has no more steps."""
         self._interrupted.clear()
-        self._switch("rest")
-        self._keep_epoch()
+        self.turn_to("rest")
+        self.keep_epoch()
+
+    def keep_epoch(self) -> None:
+        """The steps up to now that no epoch has are one."""
+        steps, steps_ns, data_ns = self._of_earlier_epochs
+        now = (self._counts["steps"], self._times_ns["steps"], self._times_ns["data"])
+        if now[0] == steps:
+            return
+        last = self._epochs[-1] if self._epochs else None
+        number = 0 if last is None else last.number + last.epochs
+        # Of an epoch before this one some time may have been moved away since.
+        self._epochs.append(
+            EpochAccount(number, 1, now[0] - steps, max(now[1] - steps_ns, 0), max(now[2] - data_ns, 0))
+        )
+        self._of_earlier_epochs = now
+        if len(self._epochs) > MOST_EPOCHS:
+            self._epochs = list(_by_pairs(self._epochs))
 
     def account(self, *, unknown: Collection[RunPartName] = ()) -> RunAccount:
         """Of the run up to now; `unknown`: parts that are not measured, so that others have their time."""
-        self._switch("rest")
-        self._keep_epoch()
+        self.turn_to("rest")
+        self.keep_epoch()
         counts = self._counts | {"data": self._counts["steps"]}
         parts = [PartAccount(name, self._times_ns[name], counts[name]) for name in PARTS]
         known = [part for part in parts if part.name not in unknown]
         return RunAccount(self._since_ns - self._began_ns, known, self._first_step_ns, list(self._epochs))
-
-    def _switch(self, part: RunPartName) -> None:
-        now_ns = perf_counter_ns()
-        self._times_ns[self._part] += now_ns - self._since_ns - self._recording_ns
-        self._times_ns["recording"] += self._recording_ns
-        self._part, self._since_ns, self._recording_ns = part, now_ns, 0
 
     def _interrupt(self, part: RunPartName) -> None:
         """What an evaluation logs is the evaluation's, and all before the first step is the start's."""
@@ -105,7 +155,7 @@ class RunTimer:
         self._interrupted.append(before)
         if is_apart:
             self._counts[part] += 1
-        self._switch(part if is_apart else before)
+        self.turn_to(part if is_apart else before)
 
     def _evaluate(self) -> None:
         """It began as the step before it ended: its loaders are made before anybody tells of it."""
@@ -115,27 +165,13 @@ class RunTimer:
         if self._part == "rest":
             self._part = "evaluation"
         else:
-            self._switch("evaluation")
+            self.turn_to("evaluation")
 
     def _end_step(self) -> None:
         if self._part not in {"steps", "data"}:
             return
-        self._switch("rest")
-        self._counts["steps"] += 1
-        if self._counts["steps"] == 1:
-            self._first_step_ns = self._times_ns["steps"] + self._times_ns["data"]
-
-    def _keep_epoch(self) -> None:
-        steps, steps_ns, data_ns = self._of_earlier_epochs
-        now = (self._counts["steps"], self._times_ns["steps"], self._times_ns["data"])
-        if now[0] == steps:
-            return
-        last = self._epochs[-1] if self._epochs else None
-        number = 0 if last is None else last.number + last.epochs
-        self._epochs.append(EpochAccount(number, 1, now[0] - steps, now[1] - steps_ns, now[2] - data_ns))
-        self._of_earlier_epochs = now
-        if len(self._epochs) > MOST_EPOCHS:
-            self._epochs = list(_by_pairs(self._epochs))
+        self.turn_to("rest")
+        self.count("steps")
 
 
 def _by_pairs(epochs: list[EpochAccount]) -> Iterable[EpochAccount]:
@@ -145,8 +181,10 @@ def _by_pairs(epochs: list[EpochAccount]) -> Iterable[EpochAccount]:
         yield EpochAccount(pair[0].number, *sums)
 
 
-def write_account(account: RunAccount, traces: Iterable[Path]) -> None:
-    """Lay the account beside those of the run's traces that are there; on a full disk there is none."""
+def write_account(account: RunAccount | None, traces: Iterable[Path]) -> None:
+    """Lay the account beside those of the run's traces that are there; None, or a full disk, changes nothing."""
+    if account is None:
+        return
     content = encoded_account(account)
     for trace in traces:
         path = account_path(trace)

@@ -7,8 +7,9 @@ import functools
 import inspect
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from time import perf_counter_ns
 from types import FrameType, TracebackType
@@ -18,13 +19,13 @@ from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.run_timer import RunTimer, write_account
+from deepscope.capture.run_timer import write_account
+from deepscope.capture.run_watch import RunWatch
 from deepscope.capture.saving.header import Session
 from deepscope.capture.schedule import Action, Plan, Schedule
 from deepscope.capture.trace_folder import DEFAULT_FOLDER
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
-from deepscope.trace.format.run_account import RunPartName
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -41,6 +42,7 @@ class RecordingKeywords(OptionKeywords, total=False):
     total_steps: int | None
     filename: str | None
     workers: WorkerClocks | None
+    watch: RunWatch | None
 
 
 class Recording:
@@ -50,8 +52,8 @@ class Recording:
     them makes a schedule, in which the others have the defaults of `RecordingOptions`. `total_steps`: the number of
     steps, where known, so that a short run is recorded, too (`iterate` finds it out from the loader). `filename`: first
     part of the files' names, or a template of all but the time behind it, such as "{program}-{stage}-{rank}"
-    (docs/recording.md). `workers`: the clocks in data-loader workers, armed by the caller before these start. All else
-    is an option of `RecordingOptions`.
+    (docs/recording.md). `workers`: the clocks in data-loader workers, armed by the caller before these start. `watch`:
+    that of the whole run, which began before. All else is an option of `RecordingOptions`.
 
     Raises `OptionError` for an option that does not exist or has a value that cannot be used, and `NestedProfileError`
     when it starts inside another recording.
@@ -64,6 +66,7 @@ class Recording:
         total_steps: int | None = None,
         filename: str | None = None,
         workers: WorkerClocks | None = None,
+        watch: RunWatch | None = None,
         **options: Unpack[OptionKeywords],
     ) -> None:
         self._scheduled = _is_scheduled(options)
@@ -75,8 +78,9 @@ class Recording:
         self._name = filename
         self._workers = workers
         self._recorder = self._new_recorder()
-        self._timer = RunTimer()
-        """Of the run since `start`; `iterate` tells it of steps."""
+        self._watch = watch
+        """Of the run since `start`, or since before."""
+        self._next_account_ns = 0
         self._is_open = False
         self._site: CallSite | None = None
         """Where it was started."""
@@ -90,6 +94,7 @@ class Recording:
             first_step=first_step,
             is_abandoned=self._is_abandoned,
             workers=self._workers,
+            around_exit=self._around_exit,
         )
 
     def _is_abandoned(self) -> bool:
@@ -104,11 +109,28 @@ class Recording:
         """
         if self._is_open and self._is_abandoned():
             self.stop(complete=False)
-        self._recorder.start()
+        open_ones = [one for one in _open_ones if one is not self and not one._recorder.is_stopped]
+        watch = self._watch or RunWatch(begins_step=True).listen()  # before windows wrap the same functions
+        began_ns = perf_counter_ns()
+        try:
+            self._recorder.start()
+        except BaseException:
+            if self._watch is None:
+                watch.close()
+            raise
+        for one in open_ones:
+            if one._recorder.is_stopped:  # nobody stops it any more
+                one.stop(complete=False)
         if not self._is_open:
             self._site = CallSite()
-            self._timer = RunTimer()
+            self._next_account_ns = began_ns + _ACCOUNT_INTERVAL_NS
+            if self._watch is None:
+                watch.give_to_recording(perf_counter_ns() - began_ns)
+            if not self._recorder.is_chosen:
+                watch.close()  # of a rank that does not record
+            self._watch = watch
         self._is_open = True
+        _open_ones.add(self)
         return self
 
     def step(self) -> None:
@@ -118,13 +140,23 @@ class Recording:
 
     def advance(self) -> None:
         """What `step` does, where the step is told elsewhere."""
+        watch = self._watch
+        if watch is None:
+            self._recorder.step()
+            return
+        watch.end_step()
+        began_ns = perf_counter_ns()
         self._recorder.step()
+        if began_ns > self._next_account_ns:
+            write_account(watch.account(), self.traces)
+            self._next_account_ns = perf_counter_ns() + _ACCOUNT_INTERVAL_NS
+        watch.give_to_recording(perf_counter_ns() - began_ns)
 
     def start_behind_first_step(self) -> None:
         """Begin at the end of step 0; a schedule that does not let it pass begins at step 1."""
         if Schedule.of(self._options).action(0) is Action.PASS:
             self.start()
-            self.advance()
+            self._recorder.step()
         else:
             self._afresh(first_step=1).start()
         self._is_callbacks = True
@@ -135,13 +167,27 @@ class Recording:
         Where there are several ranks, others may wait for this one in a collective: then this waits for a tenth of the
         shortest time-out of any process group, and 5 seconds at most. `wait` waits for as long as it takes.
         """
-        is_known = self._is_open and self._timer.has_account
-        account = self._timer.account(unknown=_UNKNOWN) if is_known else None
+        watch, self._watch = self._watch, None
+        account = watch.account() if watch is not None and self._is_open else None
         self._is_open = False
-        self._recorder.stop(complete=complete)
-        self._recorder.wait(self._recorder.patience_s)
-        if account is not None:
-            write_account(account, self.traces)
+        _open_ones.discard(self)
+        try:
+            self._recorder.stop(complete=complete)
+            self._recorder.wait(self._recorder.patience_s)
+        finally:
+            if watch is not None:
+                watch.close()
+        write_account(account, self.traces)
+
+    @contextmanager
+    def _around_exit(self) -> Iterator[None]:
+        """The process ends, and nobody has stopped this recording."""
+        watch = self._watch
+        account = watch.account() if watch is not None else None
+        yield
+        if watch is not None:
+            watch.close()
+        write_account(account, self.traces)
 
     def wait(self) -> None:
         """Return once the traces of all windows that have ended are written."""
@@ -155,10 +201,11 @@ class Recording:
         opens = not self._is_open
         if opens:
             self.start()
-        complete, timer = False, self._timer
+        complete, watch = False, self._watch
+        assert watch is not None
+        batches = watch.open_pass()
         try:
             self._recorder.expect(_length(loader))
-            timer.begin("data")
             with self.annotate("deepscope.data"):
                 items = iter(loader)
             while True:
@@ -166,19 +213,16 @@ class Recording:
                     item = next(items, _END)
                 if item is _END:
                     break
-                timer.end("data")
+                watch.fetched(batches)
                 yield item
-                timer.end("steps")
-                began_ns = perf_counter_ns()
                 self.step()
-                timer.give_to_recording(perf_counter_ns() - began_ns)
-                timer.begin("data")
+                watch.fetching(batches)
             complete = True
         except GeneratorExit:
             complete = is_loop_left()
             raise
         finally:
-            timer.end_epoch()
+            watch.end_pass(batches)
             if opens:
                 self.stop(complete=complete)
 
@@ -268,6 +312,8 @@ class StepCallback:
     def __init__(self, folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeywords]) -> None:
         if not _is_scheduled(options):
             options["wait"] = 1
+        watch = options.get("watch")
+        self._watch = options["watch"] = RunWatch().listen() if watch is None else watch
         self.recording = Recording(folder, **options)
         self._state = "new"
 
@@ -275,7 +321,10 @@ class StepCallback:
         """A step has ended."""
         tell_step()
         if self._state == "new":
+            self._watch.end_step()
+            began_ns = perf_counter_ns()
             self._start()
+            self._watch.give_to_recording(perf_counter_ns() - began_ns)
         elif self._state == "open":
             self.recording.advance()
 
@@ -285,12 +334,14 @@ class StepCallback:
             self._state = "open"
         except NestedProfileError as error:  # in the middle of the user's loop
             self._state = "closed"
+            self._watch.close()
             warn(f"deepscope.callback records nothing: {error}")
 
     def close(self, *, complete: bool = True) -> None:
         """End the recording; calls after it do nothing. `complete=False` when an error or Ctrl-C ended the run."""
         if self._state == "open":
             self.recording.stop(complete=complete)
+        self._watch.close()
         self._state = "closed"
 
     def __enter__(self) -> StepCallback:
@@ -312,8 +363,9 @@ def profile(folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeyw
 
 
 _END: Any = object()
-_UNKNOWN: tuple[RunPartName, ...] = ("evaluation", "checkpoint", "logging")
-"""Parts of a run that a loop does not tell of."""
+_open_ones: weakref.WeakSet[Recording] = weakref.WeakSet()
+_ACCOUNT_INTERVAL_NS = 30_000_000_000
+"""What is known of the run is written so often: one that is killed leaves that."""
 
 
 def _length(loader: Any) -> int | None:

@@ -221,7 +221,7 @@ def test_a_run_that_is_told_to_end_keeps_its_window_and_ends(tmp_path: Path, opt
     program = TERMINATED.format(before="", folder=str(tmp_path), root=str(TESTS), options=options)
     done = run_python(program)
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done.stderr
-    (trace,) = tmp_path.iterdir()
+    (trace,) = tmp_path.glob("*.pt.trace.json.gz")
     assert load(trace)["deepscope"]["complete"] is False
     assert "aten::sum" in {event["name"] for event in load(trace)["traceEvents"]}
 
@@ -231,7 +231,7 @@ def test_a_handler_of_the_users_own_for_sigterm_is_the_only_one(tmp_path: Path) 
     program = TERMINATED.format(before=before, folder=str(tmp_path), root=str(TESTS), options="")
     done = run_python(program)
     assert (done.returncode, done.stdout) == (0, "mine\nwent on\n"), done.stderr
-    (trace,) = tmp_path.iterdir()
+    (trace,) = tmp_path.glob("*.pt.trace.json.gz")
     assert load(trace)["deepscope"]["complete"] is True
 
 
@@ -269,7 +269,7 @@ def test_a_run_that_is_told_to_end_while_a_trace_is_written_keeps_it_and_ends(tm
         print("went on")
     """)
     assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done.stderr
-    (trace,) = tmp_path.iterdir()
+    (trace,) = tmp_path.glob("*.pt.trace.json.gz")
     assert load(trace)["deepscope"]["complete"] is True
 
 

@@ -8,7 +8,6 @@ import secrets
 import socket
 import sys
 import time
-import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.places import Entry, here, place_for_socket, started_at
 from deepscope.capture.options import OptionKeywords, checked_options
+from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
 from deepscope.capture.trace_folder import DEFAULT_FOLDER, current_folder
 from deepscope.errors import ControlError, DeepScopeError, OptionError
 
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 CONTROLS = ("auto", "socket", "files")
 """Where requests come from: `auto` is a socket where there can be one, else files beside the traces."""
-
-_FOLLOWERS = 64
-"""After so many steps of another optimizer, and none of the one that counted, the other one counts."""
 
 
 class _Control(Protocol):
@@ -76,8 +73,7 @@ class OnDemand:
         self._control: _Control | None = None
         self._counters: RunCounters | None = None
         self._leave: Callable[[], None] | None = None
-        self._leader: Callable[[], Any] = lambda: None
-        self._others = 0
+        self._leader = LeadingOptimizer()
 
     def open(self, listen: Callable[[], None] | None = None, *, counts_run: bool = True) -> OnDemand:
         """Count steps and answer; where no control server can be had a warning says why, and the program goes on.
@@ -174,18 +170,7 @@ class OnDemand:
         )
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if self._leader() is optimizer:
-            self._others = 0
-            self.dormant.step()
-        else:
-            self._stepped_by_another(optimizer)
-
-    def _stepped_by_another(self, optimizer: Any) -> None:
-        """Whether it counts from here on: the first one does, and one that goes on where that one has ended."""
-        self._others += 1
-        if self._leader() is None or (self._others >= _FOLLOWERS and not self.dormant.is_asked):
-            self._leader = weakref.ref(optimizer)
-            self._others = 0
+        if self._leader.leads(optimizer, may_change=not self.dormant.is_asked):
             self.dormant.step()
 
     def step(self) -> None:

@@ -1,0 +1,194 @@
+"""Watches a plain loop's run: its steps, which are told, its data loaders and its checkpoints."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from deepscope.capture.loader_pass import LoaderPass
+from deepscope.capture.loop_timer import LoopTimer
+from deepscope.capture.model_modes import ModelModes
+from deepscope.capture.run_timer import RunTimer
+from deepscope.capture.training_thread import TrainingThread
+from deepscope.trace.format.run_account import RunAccount
+
+_HELPERS = (LoaderPass, LoopTimer, ModelModes, RunTimer, TrainingThread)
+
+
+class RunWatch:
+    """Begins with the run. Steps are told by `end_step`, on the thread that tells them first; `listen` sees the rest.
+
+    `begins_step`: whether the first step begins here if no loader says when it does. Else it is part of the start.
+    """
+
+    def __init__(self, *, begins_step: bool = False) -> None:
+        self._loop = LoopTimer(begins_step=begins_step)
+        self._thread = TrainingThread()
+        self._passes: dict[int, LoaderPass] = {}
+        """By the number of the iterator, as long as that lives."""
+        self._opening: LoaderPass | None = None
+        self._dead: list[LoaderPass] = []
+        """Their iterators went while something else was going on."""
+        self._has_gradients: Callable[[], bool] = lambda: True
+        self._leave: Callable[[], None] | None = None
+        self._is_lost = False
+
+    def listen(self) -> RunWatch:
+        """See the process's data loaders and checkpoints from here on; imports torch."""
+        import torch
+
+        from deepscope.capture.dynamo import hide_modules
+        from deepscope.capture.process_hooks import run_events
+
+        hide_modules([sys.modules[kind.__module__] for kind in (RunWatch, *_HELPERS)])
+        self._has_gradients = torch.is_grad_enabled
+        self._leave = run_events.listen(self)
+        return self
+
+    def close(self) -> None:
+        """See nothing any more."""
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
+
+    def give_up(self) -> None:
+        """Something went wrong: there is no account."""
+        self._is_lost = True
+
+    def account(self) -> RunAccount | None:
+        """Of the run up to now, which may go on; None without steps, and in a process that was forked."""
+        return None if self._is_lost else self._loop.account()
+
+    def give_to_recording(self, time_ns: int) -> None:
+        """So much of what passes now was the recorder's work."""
+        if self._thread.is_here:
+            self._loop.timer.give_to_recording(time_ns)
+
+    def end_step(self) -> None:
+        """A step has ended on this thread."""
+        if self._thread.adopt() and self._thread.is_free:
+            self._thread.begin()
+            if self._dead:
+                self._settle_dead()
+            self._loop.end_step()
+            self._thread.end()
+
+    def train(self) -> None:
+        """Another optimizer than the one that ends steps has made one."""
+        if self._thread.is_free:
+            self._loop.train()
+
+    def count_steps(self, steps: int) -> None:
+        """So many steps have ended that nobody told of; their time is in that of the others."""
+        if steps and self._thread.is_free:
+            self._loop.timer.count("steps", steps)
+
+    def open_pass(self) -> LoaderPass | None:
+        """A pass over something begins, all batches of which are steps; `fetched` is to follow.
+
+        None on another thread than that which trains.
+        """
+        return self._loop.begin_training() if self._thread.adopt() and self._thread.begin() else None
+
+    def end_pass(self, one: LoaderPass | None) -> None:
+        """Such a pass is over, in whatever way."""
+        if one is not None and self._thread.is_here:
+            self._loop.end_training(one)
+            self._thread.end()
+
+    # What `run_events` tells, as `RunListener` says, and `Recording.iterate` of the passes that it opened.
+
+    def opening(self, loader: Any) -> None:
+        """A loader is about to make an iterator."""
+        if not self._thread.begin():
+            return
+        self._settle_dead()
+        for one in list(self._passes.values()):
+            if not one.is_over and one.goes_over(loader):
+                self._loop.leave(one)
+        self._opening = LoaderPass(self._loop.timer, loader)
+        self._loop.open(self._opening, has_gradients=self._has_gradients())
+
+    def opened(self, _loader: Any, iterator: Any) -> None:
+        """It has made it."""
+        if self._thread.ends():
+            one, self._opening = self._opening, None
+            if one is not None:
+                self._passes[id(iterator)] = one
+                one.follow(iterator, self._died)
+                self._loop.go_on()
+            self._thread.end()
+
+    def fetching(self, iterator: Any) -> None:
+        """The next batch is asked for."""
+        if self._thread.begin():
+            if self._dead:
+                self._settle_dead()
+            one = iterator if isinstance(iterator, LoaderPass) else self._pass_of(iterator)
+            self._loop.fetch(one, has_gradients=self._has_gradients())
+
+    def fetched(self, iterator: Any) -> None:
+        """There it is."""
+        if self._thread.ends():
+            one = iterator if isinstance(iterator, LoaderPass) else self._passes.get(id(iterator))
+            if one is not None:
+                self._loop.take(one)
+            self._thread.end()
+
+    def exhausted(self, iterator: Any) -> None:
+        """There is none any more."""
+        if self._thread.ends():
+            one = self._passes.get(id(iterator))
+            if one is not None:
+                self._loop.end_pass(one, is_ahead=_is_generator(sys._getframe(1)))
+            self._thread.end()
+
+    def failed(self) -> None:
+        """Opening or fetching has raised something else."""
+        if self._thread.ends():
+            self._opening = None
+            self._loop.go_on()
+            self._thread.end()
+
+    def saving(self) -> None:
+        """A checkpoint begins."""
+        if self._thread.begin():
+            self._loop.timer.begin("checkpoint")
+
+    def saved(self) -> None:
+        """It is saved, or could not be."""
+        if self._thread.ends():
+            self._loop.timer.end("checkpoint")
+            self._thread.end()
+
+    def _pass_of(self, iterator: Any) -> LoaderPass:
+        one = self._passes.get(id(iterator))
+        if one is None:  # made before the watch began, or on another thread
+            one = self._passes[id(iterator)] = LoaderPass(self._loop.timer)
+            one.follow(iterator, self._died)
+        return one
+
+    def _died(self, one: LoaderPass) -> None:
+        """The iterator is no more; at any moment, and on any thread."""
+        if self._passes.get(one.key) is one:
+            self._passes.pop(one.key, None)
+        if self._thread.is_free:
+            self._thread.begin()
+            self._loop.leave(one)
+            self._thread.end()
+        else:
+            self._dead.append(one)
+
+    def _settle_dead(self) -> None:
+        while self._dead:
+            self._loop.leave(self._dead.pop())
+
+
+def _is_generator(frame: FrameType | None) -> bool:
+    """Whether a generator asked for the batch: then it may have one that it fetched ahead."""
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("deepscope."):
+        frame = frame.f_back
+    return frame is not None and bool(frame.f_code.co_flags & inspect.CO_GENERATOR)
