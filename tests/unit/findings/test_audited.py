@@ -229,3 +229,13 @@ def test_padding_costs_its_part_of_the_work_on_all_positions(findings_of, longes
     assert "75% of the positions" in found.message
     for little in ({"padded": 150}, {"padded": 0}, {"operators": [], "backward": []}):
         assert findings_of(recorded({"places": PLACES, "padding": [row | little]}), "DS041") == []
+
+
+def test_graphs_that_are_kept_promise_no_time(findings_of):
+    found = found_in(
+        findings_of, {"places": PLACES, "kept": [{"place": 0, "results": 1, "name": "aten::add"}]}, "DS042"
+    )
+    assert (found.line, found.saving_ns, found.severity) == (20, 0, "info")
+    assert found.message.startswith("what is computed here is kept beyond the step")
+    many = found_in(findings_of, {"places": PLACES, "kept": [{"place": 0, "results": 1200}]}, "DS042")
+    assert many.message.startswith("1,200 results of this line are kept")

@@ -19,6 +19,7 @@ from deepscope.analysis.findings import (
     host_copies,
     idle_device,
     kept_activations,
+    kept_graphs,
     layout_conversions,
     logging_lines,
     many_threads,
@@ -89,6 +90,7 @@ RULES = (
     many_threads.RULE,
     table_gradients.RULE,
     padded_batches.RULE,
+    kept_graphs.RULE,
 )
 """By code."""
 

@@ -5,6 +5,7 @@ No tensor is kept. A weak reference to a storage keeps its number from being giv
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ class Operation:
         "name",
         "node",
         "pass_number",
+        "result",
         "result_bytes",
         "shape",
         "step",
@@ -63,6 +65,8 @@ class Operation:
         """Whether it reads or makes tensors with 64 bits a number, and whether it makes them of others."""
         self.node = -1
         """The number of its node in autograd's graph; -1 where it has none."""
+        self.result: weakref.ref[torch.Tensor] | None = None
+        """The tensor, of forward work that has a node."""
         self.pass_number = -1
         """Of the backward pass that it is a part of; -1 outside."""
         self.has_user_code = True
@@ -164,6 +168,11 @@ class Flow:
             return int(_untyped_storage(tensor)._cdata)
         except Exception:  # noqa: BLE001 - sparse tensors, and tensors of somebody's own kind
             return None
+
+    def writers_of(self, tensor: torch.Tensor) -> list[int]:
+        """The operations that made what a tensor holds."""
+        state = self._storage_of(tensor)
+        return [] if state is None else state.writers
 
     def pass_on(self, name: str, tensor: torch.Tensor, call: Call, step: int) -> int:
         """An operation that passes a tensor on as it is; its number."""

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 
 from deepscope.capture import dynamo
 from deepscope.capture.audit.double_work import double_work
+from deepscope.capture.audit.kept_graphs import kept_graphs
 from deepscope.capture.audit.mode import AuditMode, is_another_active
 from deepscope.capture.audit.padded_work import padded_work
 from deepscope.capture.audit.places import FoundPlace, Places
@@ -176,6 +177,7 @@ def _audited(watch: Watch) -> Audited:
         results=unused_results(watch, places, unread_is_used=bool(extensions))[:MOST_ROWS],
         graphs=unused_graphs(watch, places)[:MOST_ROWS],
         padding=padded_work(watch, places)[:MOST_ROWS],
+        kept=kept_graphs(watch, places)[:MOST_ROWS],
         tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
     )
     return Audited(account, places.all)

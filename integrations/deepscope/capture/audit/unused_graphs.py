@@ -47,9 +47,13 @@ def _unused(watch: Watch, graph: list[int]) -> set[int]:
         if number not in waiting:
             waiting.add(number)
             left += operations[number].inputs & numbers
-    trained: set[int] = set()
-    for number in graph:
-        one = operations[number]
-        if watch.nodes.is_reached(one.node) or not trained.isdisjoint(one.inputs):
-            trained.add(number)
-    return numbers - waiting - trained
+    return numbers - waiting - trained(watch)
+
+
+def trained(watch: Watch) -> set[int]:
+    """The operations that a backward pass came to, and those that have nodes and go on from these."""
+    found: set[int] = set()
+    for number, one in enumerate(watch.flow.operations):
+        if one.node >= 0 and (watch.nodes.is_reached(one.node) or not found.isdisjoint(one.inputs)):
+            found.add(number)
+    return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from _thread import get_ident
 from typing import Any
 
 import torch
-import torch.utils.flop_counter  # noqa: F401 - the formulas that `flops_of` asks
+import torch.utils.flop_counter  # the formulas that `flops_of` asks
 from torch import nn
 from torch.optim import Optimizer
 
@@ -43,6 +44,8 @@ class Watch:
         self.looked_up = LookedUpRows(self.flow)
         self.lookups: list[tuple[int, Lookup]] = []
         """Of sequences with padding, and their operations."""
+        self.continued: set[int] = set()
+        """Operations from whose results a later step goes on with their graphs."""
         self.slices = Slices(self.flow)
         self.constants = Constants(self.flow, fixed_storages(self.flow, *living([nn.Module, Optimizer])))
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
@@ -89,6 +92,10 @@ class Watch:
         added = self._add(returned, call)
         for number in added:
             self.flow.operations[number].node = node
+            if node >= 0:
+                self._note_earlier_graphs(returned)
+            if node >= 0 and isinstance(returned.result, torch.Tensor):
+                self.flow.operations[number].result = weakref.ref(returned.result)
         name = self.flow.facts(returned.function).name
         if name in _FROM_PYTHON and not call.is_loading and returned.result.dim():
             self.flow.use_unread_numbers()
@@ -106,6 +113,13 @@ class Watch:
                 self.flow.drop(number)
             for tensor in tensors_of(returned.args):
                 self.gradients.clip(tensor)
+
+    def _note_earlier_graphs(self, returned: Returned) -> None:
+        """What a forward operator with a node goes on from, if that has a graph of a step before."""
+        if self.step:
+            given = tensors_of((*returned.args, *returned.kwargs.values()))
+            sources = {one for tensor in given if tensor.grad_fn is not None for one in self.flow.writers_of(tensor)}
+            self.continued.update(one for one in sources if self.flow.operations[one].step < self.step)
 
     def _note_slices(self, name: str, returned: Returned, call: Call, added: range) -> None:
         if not added:

@@ -120,6 +120,16 @@ class UnusedGraph(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the forward work; `unused` are those with a node in the graph."""
 
 
+class KeptGraphs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Results of one step that the next step left in place, with graphs that a backward pass has gone through."""
+
+    place: Count
+    """The line that computes them."""
+    results: Count = 0
+    name: str = ""
+    """The operator of the first of them."""
+
+
 class DoubleWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one step computes with 64 bits a number."""
 
@@ -194,3 +204,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     results: list[UnusedResults] = []
     graphs: list[UnusedGraph] = []
     padding: list[PaddedWork] = []
+    kept: list[KeptGraphs] = []
