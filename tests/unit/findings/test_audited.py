@@ -239,3 +239,17 @@ def test_graphs_that_are_kept_promise_no_time(findings_of):
     assert found.message.startswith("what is computed here is kept beyond the step")
     many = found_in(findings_of, {"places": PLACES, "kept": [{"place": 0, "results": 1200}]}, "DS042")
     assert many.message.startswith("1,200 results of this line are kept")
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("sub", "torch.cdist"), ("mul", "einsum"), ("eq", "isin"), ("lt", "searchsorted"), ("add", "pieces")],
+)
+def test_work_on_a_large_tensor_is_saved_and_has_a_remedy_by_its_operator(findings_of, name: str, remedy: str):
+    row = {"place": 0, "name": f"aten::{name}", "reduction": "aten::sum", "shape": [4, 5, 6], "result_bytes": 2048}
+    row |= {"operators": [[0, "aten::mm", 1, 1]], "backward": [[0, "aten::mm", 2, 2]]}
+    found = found_in(findings_of, {"places": PLACES, "broadcasts": [row]}, "DS043")
+    backward_us = 240 * 198 / 198
+    assert found.saving_ns == pytest.approx(2 * (150 + backward_us) * US, rel=0.4)
+    assert found.message == f"{name} broadcasts to a tensor of [4, 5, 6], 2KiB, which sum makes small again"
+    assert remedy in found.remedy.text

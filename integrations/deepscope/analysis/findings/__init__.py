@@ -5,6 +5,7 @@ from __future__ import annotations
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
     anomaly_detection,
+    broadcasts,
     changing_shapes,
     clipping,
     cpu_quota,
@@ -91,6 +92,7 @@ RULES = (
     table_gradients.RULE,
     padded_batches.RULE,
     kept_graphs.RULE,
+    broadcasts.RULE,
 )
 """By code."""
 

@@ -36,6 +36,7 @@ class Operation:
         "call",
         "flops",
         "forward_path",
+        "given_elements",
         "has_user_code",
         "inputs",
         "is_double",
@@ -59,6 +60,8 @@ class Operation:
         self.is_sink = False
         """Its arguments are used in a way that is not followed further."""
         self.flops = self.result_bytes = 0
+        self.given_elements = 0
+        """Of the largest of its arguments."""
         self.shape: tuple[int, ...] = ()
         """Of its first result."""
         self.is_double = self.widens = False
@@ -147,6 +150,7 @@ class Flow:
         reads_double = makes_double = False
         for tensor in tensors_of(given):
             reads_double |= _is_double(tensor)
+            operation.given_elements = max(operation.given_elements, tensor.numel())
             state = self._storage_of(tensor)
             if state is None:
                 operation.is_sink = True

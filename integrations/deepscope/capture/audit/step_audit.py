@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from deepscope.capture import dynamo
+from deepscope.capture.audit.broadcasts import broadcasts
 from deepscope.capture.audit.double_work import double_work
 from deepscope.capture.audit.kept_graphs import kept_graphs
 from deepscope.capture.audit.mode import AuditMode, is_another_active
@@ -178,6 +179,7 @@ def _audited(watch: Watch) -> Audited:
         graphs=unused_graphs(watch, places)[:MOST_ROWS],
         padding=padded_work(watch, places)[:MOST_ROWS],
         kept=kept_graphs(watch, places)[:MOST_ROWS],
+        broadcasts=broadcasts(watch, places)[:MOST_ROWS],
         tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
     )
     return Audited(account, places.all)

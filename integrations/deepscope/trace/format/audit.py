@@ -130,6 +130,27 @@ class KeptGraphs(msgspec.Struct, frozen=True, omit_defaults=True):
     """The operator of the first of them."""
 
 
+class Broadcast(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tensor that broadcasting makes much larger than its arguments, and that is reduced to a much smaller one."""
+
+    place: Count
+    """The line that broadcasts."""
+    name: str = ""
+    """The operator there: `aten::sub`."""
+    reduction: str = ""
+    """The first operator that reduces it: `aten::sum`."""
+    shape: list[Count] = []
+    """Of the large tensor."""
+    given_elements: Count = 0
+    """Of the largest argument."""
+    result_bytes: Count = 0
+    """Of the large tensor."""
+    operators: list[OperatorUse] = []
+    """Of the forward work on it; `unused` are those from the broadcast to the reductions."""
+    backward: list[OperatorUse] = []
+    """Of the backward work at these lines, all of it."""
+
+
 class DoubleWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one step computes with 64 bits a number."""
 
@@ -205,3 +226,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     graphs: list[UnusedGraph] = []
     padding: list[PaddedWork] = []
     kept: list[KeptGraphs] = []
+    broadcasts: list[Broadcast] = []
