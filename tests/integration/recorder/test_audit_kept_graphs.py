@@ -126,3 +126,30 @@ def test_a_state_that_goes_on_detached_into_the_next_step_keeps_no_graph():
         optimizer.step()
 
     assert kept(step) == []
+
+
+@pytest.mark.parametrize("order", ["before", "behind"])
+def test_a_sum_is_found_on_either_side_of_the_backward_pass(order: str):
+    total = Total()
+    loop = Loop(total.add if order == "behind" else id, total.add if order == "before" else id)
+    assert len(kept(loop.step)) == 1
+
+
+def test_a_fake_of_which_the_step_behind_the_critics_makes_use_is_no_mistake():
+    """Steps are told as the critic's optimizer has stepped: each begins with the generator's half."""
+    generator, critic = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 1)
+    of_generator, of_critic = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (generator, critic))
+    fake = generator(torch.randn(8, WIDTH))
+
+    def step() -> None:
+        nonlocal fake
+        of_generator.zero_grad()
+        critic(fake).mean().neg().backward()
+        of_generator.step()
+        fake = generator(torch.randn(8, WIDTH))
+        of_critic.zero_grad()
+        critic(fake.detach()).mean().backward()
+        of_critic.step()
+
+    account = looked_at_all(step).account
+    assert (account.kept, account.graphs, account.results) == ([], [], [])

@@ -45,7 +45,7 @@ class Watch:
         self.lookups: list[tuple[int, Lookup]] = []
         """Of sequences with padding, and their operations."""
         self.continued: set[int] = set()
-        """Operations from whose results a later step goes on with their graphs."""
+        """Operations of whose results a later step made more, with graphs that a backward pass had come to."""
         self.slices = Slices(self.flow)
         self.constants = Constants(self.flow, fixed_storages(self.flow, *living([nn.Module, Optimizer])))
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
@@ -115,11 +115,26 @@ class Watch:
                 self.gradients.clip(tensor)
 
     def _note_earlier_graphs(self, returned: Returned) -> None:
-        """What a forward operator with a node goes on from, if that has a graph of a step before."""
+        """What a forward operator with a node goes on from, if that has a graph of a step before that was used up."""
         if self.step:
             given = tensors_of((*returned.args, *returned.kwargs.values()))
             sources = {one for tensor in given if tensor.grad_fn is not None for one in self.flow.writers_of(tensor)}
-            self.continued.update(one for one in sources if self.flow.operations[one].step < self.step)
+            earlier = (one for one in sources - self.continued if self.flow.operations[one].step < self.step)
+            self.continued.update(one for one in earlier if self._is_used_up(one))
+
+    def _is_used_up(self, number: int) -> bool:
+        """Whether a backward pass came to an operation's node, or to one that it goes on from."""
+        operations = self.flow.operations
+        left, seen = [number], set[int]()
+        while left:
+            one = left.pop()
+            if one in seen or operations[one].node < 0:
+                continue
+            if self.nodes.is_reached(operations[one].node):
+                return True
+            seen.add(one)
+            left += operations[one].inputs
+        return False
 
     def _note_slices(self, name: str, returned: Returned, call: Call, added: range) -> None:
         if not added:
