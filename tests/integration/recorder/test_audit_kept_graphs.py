@@ -153,3 +153,26 @@ def test_a_fake_of_which_the_step_behind_the_critics_makes_use_is_no_mistake():
 
     account = looked_at_all(step).account
     assert (account.kept, account.graphs, account.results) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("use", "times"), [(Total().add, 1), (lambda loss: loss * 2, 0), (lambda loss: (loss * 2).item(), 0)]
+)
+def test_steps_that_end_before_the_loss_is_used_are_told_apart_all_the_same(
+    use: Callable[[torch.Tensor], object], times: int
+):
+    """As under `deepscope run`, where the optimizer's step ends them."""
+    loop = Loop(id)
+    loss, other = torch.zeros(()), None
+
+    def step() -> None:
+        nonlocal loss, other
+        other = use(loss)
+        loop.optimizer.zero_grad()
+        loss = loop.model(torch.randn(8, WIDTH)).square().mean()
+        loss.backward()
+        loop.optimizer.step()
+
+    audited = looked_at_all(step)
+    assert len(audited.account.kept) == times
+    assert all(audited.places[one.place].function.endswith("add") for one in audited.account.kept)

@@ -198,3 +198,15 @@ def test_lines_that_both_a_teacher_and_a_student_run_count_by_the_teachers_calls
         ("aten::addmm", 4, 3),
         ("aten::relu", 4, 3),
     }
+
+
+def test_what_is_computed_of_a_detached_output_is_no_part_of_its_graph():
+    net, other = model(), model()
+
+    def loss() -> torch.Tensor:
+        out = net(torch.randn(8, WIDTH))
+        other(out.detach()).mean().item()
+        return out.square().mean()
+
+    (found,) = graphs(training(net, loss))
+    assert sum(use.unused for use in found.operators if use.name == "aten::addmm") == 2

@@ -37,6 +37,7 @@ class Operation:
         "flops",
         "forward_path",
         "given_elements",
+        "graph_inputs",
         "has_user_code",
         "inputs",
         "is_double",
@@ -68,6 +69,8 @@ class Operation:
         """Whether it reads or makes tensors with 64 bits a number, and whether it makes them of others."""
         self.node = -1
         """The number of its node in autograd's graph; -1 where it has none."""
+        self.graph_inputs: set[int] = set()
+        """Of its inputs those that its node leads to."""
         self.result: weakref.ref[torch.Tensor] | None = None
         """The tensor, of forward work that has a node."""
         self.pass_number = -1

@@ -46,7 +46,7 @@ def _unused(watch: Watch, graph: list[int]) -> set[int]:
         number = left.pop()
         if number not in waiting:
             waiting.add(number)
-            left += operations[number].inputs & numbers
+            left += operations[number].graph_inputs & numbers
     return numbers - waiting - trained(watch)
 
 
@@ -54,6 +54,6 @@ def trained(watch: Watch) -> set[int]:
     """The operations that a backward pass came to, and those that have nodes and go on from these."""
     found: set[int] = set()
     for number, one in enumerate(watch.flow.operations):
-        if one.node >= 0 and (watch.nodes.is_reached(one.node) or not found.isdisjoint(one.inputs)):
+        if one.node >= 0 and (watch.nodes.is_reached(one.node) or not found.isdisjoint(one.graph_inputs)):
             found.add(number)
     return found

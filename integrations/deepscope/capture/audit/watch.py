@@ -44,8 +44,6 @@ class Watch:
         self.looked_up = LookedUpRows(self.flow)
         self.lookups: list[tuple[int, Lookup]] = []
         """Of sequences with padding, and their operations."""
-        self.continued: set[int] = set()
-        """Operations of whose results a later step made more, with graphs that a backward pass had come to."""
         self.slices = Slices(self.flow)
         self.constants = Constants(self.flow, fixed_storages(self.flow, *living([nn.Module, Optimizer])))
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
@@ -89,11 +87,11 @@ class Watch:
 
     def _note_forward(self, returned: Returned, call: Call) -> None:
         node = self.nodes.made(call.path)
+        graph_inputs = self._graph_inputs(returned) if node >= 0 else set()
         added = self._add(returned, call)
         for number in added:
             self.flow.operations[number].node = node
-            if node >= 0:
-                self._note_earlier_graphs(returned)
+            self.flow.operations[number].graph_inputs = graph_inputs
             if node >= 0 and isinstance(returned.result, torch.Tensor):
                 self.flow.operations[number].result = weakref.ref(returned.result)
         name = self.flow.facts(returned.function).name
@@ -114,27 +112,10 @@ class Watch:
             for tensor in tensors_of(returned.args):
                 self.gradients.clip(tensor)
 
-    def _note_earlier_graphs(self, returned: Returned) -> None:
-        """What a forward operator with a node goes on from, if that has a graph of a step before that was used up."""
-        if self.step:
-            given = tensors_of((*returned.args, *returned.kwargs.values()))
-            sources = {one for tensor in given if tensor.grad_fn is not None for one in self.flow.writers_of(tensor)}
-            earlier = (one for one in sources - self.continued if self.flow.operations[one].step < self.step)
-            self.continued.update(one for one in earlier if self._is_used_up(one))
-
-    def _is_used_up(self, number: int) -> bool:
-        """Whether a backward pass came to an operation's node, or to one that it goes on from."""
-        operations = self.flow.operations
-        left, seen = [number], set[int]()
-        while left:
-            one = left.pop()
-            if one in seen or operations[one].node < 0:
-                continue
-            if self.nodes.is_reached(operations[one].node):
-                return True
-            seen.add(one)
-            left += operations[one].inputs
-        return False
+    def _graph_inputs(self, returned: Returned) -> set[int]:
+        """The operations whose graphs a forward operator goes on with; before it is added."""
+        given = tensors_of((*returned.args, *returned.kwargs.values()))
+        return {number for tensor in given if tensor.grad_fn is not None for number in self.flow.writers_of(tensor)}
 
     def _note_slices(self, name: str, returned: Returned, call: Call, added: range) -> None:
         if not added:
