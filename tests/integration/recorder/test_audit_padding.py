@@ -89,3 +89,26 @@ def test_an_encoder_and_a_decoder_have_each_their_own_work():
     assert sum(use.unused for use in of_source.operators if use.name == "aten::addmm") == 1
     assert sum(use.unused for use in of_target.operators if use.name == "aten::add") >= 1
     assert sum(use.unused for use in of_source.operators if use.name == "aten::add") == 0
+
+
+def test_a_teacher_and_a_student_at_one_line_are_told_once_with_the_backward_work_of_the_one():
+    indices = sentences([4, 7, 9, 2], 16)
+
+    class Encoder(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.layer = nn.Embedding(WORDS, WIDTH), nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+            return self.layer(self.words(tokens)).mean(dim=1)
+
+    teacher, student = Encoder(), Encoder()
+
+    def loss() -> torch.Tensor:
+        wanted = teacher(indices).detach()
+        return (student(indices) - wanted).square().mean()
+
+    (found,) = padding(training(student, loss))
+    assert (found.rows, found.positions, found.padded) == (8, 128, 2 * (64 - 22))
+    assert {(use.times, use.unused) for use in found.operators if use.name == "aten::addmm"} == {(2, 2)}
+    assert all(use.unused == use.times for use in found.backward)

@@ -218,7 +218,7 @@ def test_a_graph_without_a_backward_pass_costs_a_tenth_of_its_work(findings_of):
 
 @pytest.mark.parametrize(("longest", "is_measured"), [(30, True), (97, False)])
 def test_padding_costs_its_part_of_the_work_on_all_positions(findings_of, longest: int, is_measured: bool):
-    row = {"place": 0, "rows": 8, "length": 100, "padded": 600, "longest": longest}
+    row = {"place": 0, "rows": 8, "length": 100, "positions": 800, "padded": 600, "longest": longest}
     row |= {"operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 1]]}
     row |= {"backward": [[0, "aten::mm", 2, 2], [0, "aten::threshold_backward", 1, 1]]}
     found = found_in(findings_of, {"places": PLACES, "padding": [row]}, "DS041")

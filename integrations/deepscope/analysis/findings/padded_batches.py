@@ -20,7 +20,7 @@ _SHORTER = 0.9
 
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).padding:
-        share = min(one.padded / max(one.rows * one.length, 1), 1.0)
+        share = min(one.padded / one.positions, 1.0)
         work_ns = unused_ns(facts, one.operators, backward=False) + unused_ns(facts, one.backward, backward=True)
         if share < LEAST_SHARE or share * work_ns < max(WORTH * facts.wall_ns, 1):
             continue
@@ -28,10 +28,10 @@ def _find(facts: Facts) -> Iterator[Finding]:
             facts,
             location=location_of(facts, one.place),
             message=f"{share:.0%} of the positions that are looked up here are padding: "
-            f"{one.rows} rows of {one.length}, the longest with {one.longest} of its own",
+            f"{one.rows} rows of up to {one.length}, the longest with {one.longest} of its own",
             evidence={
                 "padded_ratio": round(share, 3),
-                "positions_per_step": one.rows * one.length,
+                "positions_per_step": one.positions,
                 "padded_per_step": one.padded,
                 "work_ns": work_ns,
                 "looked_at_steps": audit_of(facts).steps,

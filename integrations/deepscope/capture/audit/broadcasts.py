@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.operator_uses import ForwardWork, operator_uses
+from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import Places
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import Broadcast
@@ -41,20 +41,17 @@ _BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div
 def broadcasts(watch: Watch, places: Places) -> list[Broadcast]:
     """Of the first step, by the line that broadcasts, the largest first."""
     operations, paths = watch.flow.operations, watch.paths.paths
-    work = ForwardWork(watch, places)
+    work = StepWork(watch, places)
     readers: dict[int, list[int]] = defaultdict(list)
     for number, one in enumerate(operations):
         if one.pass_number < 0:
             for source in one.inputs:
                 readers[source].append(number)
-    backward = [(number, one) for number, one in enumerate(operations) if one.step == 0 and one.pass_number >= 0]
     found = []
-    for number, one in work.operations:
+    for number, one in work.forward:
         chain = _chain(operations, readers, number) if _is_broadcast(one) else set()
         if not chain:
             continue
-        lines = {paths[operations[member].call.path][-1:] for member in chain}
-        behind = [pair for pair in backward if (path := paths[pair[1].forward_path]) and path[-1:] in lines]
         found.append(
             Broadcast(
                 place=places.number_of(paths[one.call.path][-1]),
@@ -64,7 +61,7 @@ def broadcasts(watch: Watch, places: Places) -> list[Broadcast]:
                 given_elements=one.given_elements,
                 result_bytes=one.result_bytes,
                 operators=work.uses(chain),
-                backward=operator_uses(watch, places, behind, {member for member, _ in behind}),
+                backward=work.backward_uses(chain),
             )
         )
     return sorted(found, key=lambda row: -row.result_bytes)

@@ -11,34 +11,52 @@ from deepscope.capture.audit.places import Places
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import OperatorUse
 
+Numbered = tuple[int, Operation]
+"""An operation with its number."""
 
-class ForwardWork:
-    """The forward operations of the first step that the user's lines called, outside of data loaders."""
+
+class StepWork:
+    """The first step's work: forward, what the user's lines called outside of data loaders; and backward."""
 
     def __init__(self, watch: Watch, places: Places) -> None:
         self._watch = watch
         self._places = places
-        paths = watch.paths.paths
-        self.operations = [
+        self._paths = watch.paths.paths
+        first = [(number, one) for number, one in enumerate(watch.flow.operations) if one.step == 0]
+        self.forward = [
             (number, one)
-            for number, one in enumerate(watch.flow.operations)
-            if one.step == 0 and one.pass_number < 0 and paths[one.call.path] and not one.call.is_loading
+            for number, one in first
+            if one.pass_number < 0 and self._paths[one.call.path] and not one.call.is_loading
         ]
-        self._by_line: dict[PathEntry, list[tuple[int, Operation]]] = defaultdict(list)
-        for number, one in self.operations:
-            self._by_line[paths[one.call.path][-1]].append((number, one))
+        self._forward = self._by_line(self.forward)
+        self._backward = self._by_line((number, one) for number, one in first if one.pass_number >= 0)
 
     def uses(self, unused: Set[int]) -> list[OperatorUse]:
-        """Of the lines of `unused`, whoever called them, with how many of their operations are among these."""
-        paths, operations = self._watch.paths.paths, self._watch.flow.operations
-        lines = dict.fromkeys(paths[operations[number].call.path][-1] for number in sorted(unused))
-        mine = [pair for line in lines for pair in self._by_line[line]]
-        return operator_uses(self._watch, self._places, mine, unused)
+        """Of the lines of some forward operations, whoever called them, with how many are among these."""
+        return operator_uses(self._watch, self._places, self._at_lines(self._forward, unused), unused)
+
+    def backward_uses(self, forward: Set[int]) -> list[OperatorUse]:
+        """The same of backward work: that of calls from where these forward operations were called."""
+        operations = self._watch.flow.operations
+        calls = {operations[number].call.path for number in forward}
+        mine = self._at_lines(self._backward, forward)
+        behind = {number for number, one in mine if one.forward_path in calls}
+        return operator_uses(self._watch, self._places, mine, behind)
+
+    def _by_line(self, operations: Iterable[Numbered]) -> dict[PathEntry, list[Numbered]]:
+        found: dict[PathEntry, list[Numbered]] = defaultdict(list)
+        for number, one in operations:
+            if path := self._paths[one.forward_path]:
+                found[path[-1]].append((number, one))
+        return found
+
+    def _at_lines(self, by_line: dict[PathEntry, list[Numbered]], numbers: Set[int]) -> list[Numbered]:
+        operations = self._watch.flow.operations
+        lines = dict.fromkeys(self._paths[operations[number].call.path][-1] for number in sorted(numbers))
+        return [pair for line in lines for pair in by_line.get(line, ())]
 
 
-def operator_uses(
-    watch: Watch, places: Places, operations: Iterable[tuple[int, Operation]], unused: Set[int]
-) -> list[OperatorUse]:
+def operator_uses(watch: Watch, places: Places, operations: Iterable[Numbered], unused: Set[int]) -> list[OperatorUse]:
     """Of operations with their numbers, at the lines of which some are `unused`."""
     times: Counter[tuple[int, str]] = Counter()
     in_vain: Counter[tuple[int, str]] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from deepscope.capture.audit.operator_uses import ForwardWork
+from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import Places, outermost_of, wholly
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import UnusedGraph
@@ -15,8 +15,8 @@ def unused_graphs(watch: Watch, places: Places) -> list[UnusedGraph]:
     paths, operations = watch.paths.paths, watch.flow.operations
     graph = [number for number, one in enumerate(operations) if one.node >= 0 and one.computes]
     unused = _unused(watch, graph)
-    work = ForwardWork(watch, places)
-    mine = [(number, paths[one.call.path]) for number, one in work.operations if one.node >= 0 and one.computes]
+    work = StepWork(watch, places)
+    mine = [(number, paths[one.call.path]) for number, one in work.forward if one.node >= 0 and one.computes]
     beginnings = wholly((path, number in unused) for number, path in mine)
     groups: dict[int, set[int]] = defaultdict(set)
     for number, path in mine:

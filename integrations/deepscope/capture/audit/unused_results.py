@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.operator_uses import ForwardWork
+from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import Places, outermost_of, wholly
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import UnusedResults
@@ -17,8 +17,8 @@ def unused_results(watch: Watch, places: Places, *, unread_is_used: bool) -> lis
     flow, paths = watch.flow, watch.paths.paths
     given = [number for one in watch.gradients.all for number in one.operations]
     live = flow.reaching([*flow.sinks(), *flow.kept(unread_is_used=unread_is_used), *given])
-    work = ForwardWork(watch, places)
-    uses = [(number, one, number in live) for number, one in work.operations if number in live or one.computes]
+    work = StepWork(watch, places)
+    uses = [(number, one, number in live) for number, one in work.forward if number in live or one.computes]
     beginnings = wholly((paths[one.call.path], not is_used) for _, one, is_used in uses)
     groups: dict[tuple[int, bool], dict[int, Operation]] = defaultdict(dict)
     for number, one, is_used in uses:

@@ -146,9 +146,9 @@ class Broadcast(msgspec.Struct, frozen=True, omit_defaults=True):
     result_bytes: Count = 0
     """Of the large tensor."""
     operators: list[OperatorUse] = []
-    """Of the forward work on it; `unused` are those from the broadcast to the reductions."""
+    """Of the forward work at these lines; `unused` are those from the broadcast to the reductions."""
     backward: list[OperatorUse] = []
-    """Of the backward work at these lines, all of it."""
+    """The same of backward work."""
 
 
 class DoubleWork(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -188,21 +188,23 @@ class TableGradient(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PaddedWork(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A lookup for a batch of sequences some positions of which are padding."""
+    """Lookups at a line for batches of sequences, some positions of which are padding."""
 
     place: Count
     """The line that looks them up."""
     rows: Count
-    length: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
-    """Of each row, with its padding."""
+    length: Count
+    """Of the longest row, with its padding."""
+    positions: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    """Of all rows."""
     padded: Count
-    """Positions that are padding."""
+    """How many of them are padding."""
     longest: Count
     """The largest number of other positions in a row."""
     operators: list[OperatorUse] = []
-    """Of the forward work on what was looked up; `unused` are those that go through all positions."""
+    """Of the forward work at these lines; `unused` are those on all positions of what was looked up."""
     backward: list[OperatorUse] = []
-    """Of the backward work at these lines, all of it."""
+    """The same of backward work."""
 
 
 class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
