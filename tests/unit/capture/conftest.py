@@ -1,4 +1,5 @@
-"""Scripts under a recorder of lines, each in a process of its own: it may crash. Control servers and clients."""
+"""Scripts under a recorder of lines, each in a process of its own: it may crash. Control servers and clients.
+A clock that tests move."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import deepscope
+from deepscope.capture import run_timer
 from deepscope.capture.on_demand.client import Client
 from deepscope.capture.on_demand.jobs import live_entries
 from deepscope.capture.on_demand.start import OnDemand
@@ -108,3 +110,15 @@ def connect(runtime: Path) -> Iterator[Callable[[], Client]]:
             return client
 
         yield connect_here
+
+
+@pytest.fixture
+def sleep(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Moves the clock of a `RunTimer`."""
+    now = [1000]
+    monkeypatch.setattr(run_timer, "perf_counter_ns", lambda: now[0])
+
+    def move(time_ns: int) -> None:
+        now[0] += time_ns
+
+    return move

@@ -7,24 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.capture import run_timer
 from deepscope.capture.run_timer import MOST_EPOCHS, RunTimer, write_account
 from deepscope.trace.format.beside import account_path
 from deepscope.trace.format.run_account import RunAccount, decoded_account, encoded_account
 
 Sleep = Callable[[int], None]
-
-
-@pytest.fixture
-def sleep(monkeypatch: pytest.MonkeyPatch) -> Sleep:
-    """Moves the clock."""
-    now = [1000]
-    monkeypatch.setattr(run_timer, "perf_counter_ns", lambda: now[0])
-
-    def move(time_ns: int) -> None:
-        now[0] += time_ns
-
-    return move
 
 
 def make_step(timer: RunTimer, sleep: Sleep, data_ns: int, step_ns: int) -> None:

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from deepscope.capture import run_timer
 from deepscope.capture.model_modes import ModelModes
 from deepscope.capture.run_watch import RunWatch
 from deepscope.trace.format.run_account import RunAccount
@@ -20,18 +19,6 @@ from deepscope.trace.format.run_account import RunAccount
 FETCH, STEP, VALIDATE, TAIL = 3, 10, 50, 1
 
 Sleep = Callable[[int], None]
-
-
-@pytest.fixture
-def sleep(monkeypatch: pytest.MonkeyPatch) -> Sleep:
-    """Moves the clock."""
-    now = [1000]
-    monkeypatch.setattr(run_timer, "perf_counter_ns", lambda: now[0])
-
-    def move(time_ns: int) -> None:
-        now[0] += time_ns
-
-    return move
 
 
 class Items(Dataset):
