@@ -124,16 +124,16 @@ def test_clipping_is_told():
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_finding_stands_where_rows_are_looked_up_and_mended_there_is_none(sparse: bool, tmp_path: Path):
-    table = nn.Embedding(50_000, 16, sparse=sparse)
+    table = nn.Embedding(400_000, 32, sparse=sparse)
 
     def loss() -> torch.Tensor:
-        return table(torch.randint(0, 50_000, (64,))).square().sum()
+        return table(torch.randint(0, 400_000, (64,))).square().sum()
 
     profile = recorded_and_looked_at(stepping(table, loss), tmp_path)
     found = [one for one in profile.findings if one.code == "DS040"]
     assert len(found) == (0 if sparse else 1)
     for one in found:
         assert one.function.endswith("loss")
-        assert 0.5 * profile.totals.device_ns < one.saving_ns < profile.totals.device_ns
+        assert 0.3 * profile.totals.device_ns < one.saving_ns < profile.totals.device_ns
         assert one.evidence["rows_per_step"] in range(50, 65)
         assert "results are the same" in one.remedy.text
