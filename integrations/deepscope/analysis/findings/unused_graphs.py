@@ -38,4 +38,4 @@ def _find(facts: Facts) -> Iterator[Finding]:
         )
 
 
-RULE = Rule("DS038", "A graph without a backward pass", _find, shortens_work=True)
+RULE = Rule("DS038", "A graph without a backward pass", _find, shortens_work=True, measured_on=("cpu",))
