@@ -64,11 +64,13 @@ def test_the_parts_sum_to_pythons_own_time(profile: Profile) -> None:
 
 
 BUSY = """
-import os, threading, time, sys
+import atexit, os, subprocess, threading, time, sys
 import torch, deepscope
 
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # others spin on the same core
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 torch.set_num_threads(1)
+others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3)]  # on the same core
+atexit.register(lambda: [other.kill() for other in others])
 
 def spin():
     until = time.thread_time() + 0.2
@@ -79,25 +81,21 @@ with deepscope.profile(sys.argv[1], root=os.path.dirname(os.path.abspath(__file_
     before = time.perf_counter_ns(), time.thread_time_ns()
     spin()
     wall, cpu = time.perf_counter_ns() - before[0], time.thread_time_ns() - before[1]
+    for other in others:
+        other.kill()
+        other.wait()
 (line,) = [line for line in prof.profile.lines if (line.text or "").endswith("# spins")]
 print(wall, cpu, line.python_ns, line.python_cpu_ns, line.blocked_ns, line.core_wait_ns, line.verdict)
 """
-SPIN = "import os, sys; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
 
 
 @pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="/proc is Linux's")
 def test_a_spinning_line_whose_core_others_have_is_neither_blocked_nor_host_bound(tmp_path: Path) -> None:
     """The loop gives up its core voluntarily all the time, which told blocked from preempted before."""
     (tmp_path / "busy.py").write_text(BUSY)
-    others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(3)]
-    try:
-        out = subprocess.run(
-            [sys.executable, str(tmp_path / "busy.py"), str(tmp_path / "runs")], capture_output=True, text=True
-        )
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
+    out = subprocess.run(
+        [sys.executable, str(tmp_path / "busy.py"), str(tmp_path / "runs")], capture_output=True, text=True
+    )
     assert out.returncode == 0, out.stderr
     *numbers, verdict = out.stdout.split(maxsplit=6)
     wall, cpu, python, on_cpu, blocked, without_core = map(int, numbers)
