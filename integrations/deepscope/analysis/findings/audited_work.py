@@ -77,6 +77,11 @@ def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> i
     return int(saved) // facts.devices
 
 
+def both_passes_ns(facts: Facts, forward: Iterable[OperatorUse], backward: Iterable[OperatorUse]) -> int:
+    """`unused_ns` of forward and of backward work."""
+    return unused_ns(facts, forward, backward=False) + unused_ns(facts, backward, backward=True)
+
+
 def _name(facts: Facts, event: int) -> str:
     return facts.trace.strings[int(facts.trace.events.name[event])]
 

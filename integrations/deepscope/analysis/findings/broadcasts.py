@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.analysis.findings.audited_work import audit_of, location_of, unused_ns
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.quantities import bytes_text
@@ -24,7 +24,7 @@ _OTHER = "Look for an operator that does both in one (`torch.cdist`, `@`, `torch
 
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).broadcasts:
-        work_ns = unused_ns(facts, one.operators, backward=False) + unused_ns(facts, one.backward, backward=True)
+        work_ns = both_passes_ns(facts, one.operators, one.backward)
         if work_ns < max(WORTH * facts.wall_ns, 1):
             continue
         names = [name.removeprefix("aten::") for name in (one.name, one.reduction)]

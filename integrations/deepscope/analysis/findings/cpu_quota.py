@@ -53,7 +53,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     # In a period in which it was stopped it was so for a part of it, which is not known: at most all of it.
     saving = share * facts.wall_ns
     if facts.has_device:
-        saving = min(saving, sum(one.complement(window).total_ns for one in facts.work.busy.values()) / facts.devices)
+        saving = min(saving, facts.idle_ns)
     fewer = (
         f"torch.set_num_threads({max(int(quota), 1)}) and fewer loader workers" if threads > quota else "Fewer threads"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.analysis.findings.audited_work import audit_of, location_of, unused_ns
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
@@ -17,7 +17,7 @@ _SHARE = 0.5
 
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).double:
-        double_ns = unused_ns(facts, one.operators, backward=False) + unused_ns(facts, one.backward, backward=True)
+        double_ns = both_passes_ns(facts, one.operators, one.backward)
         saving_ns = int(_SHARE * double_ns)
         if saving_ns < max(WORTH * facts.wall_ns, 1):
             continue

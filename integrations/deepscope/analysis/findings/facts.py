@@ -68,6 +68,12 @@ class Facts:
         return max(len(self.work.busy), 1)
 
     @cached_property
+    def idle_ns(self) -> float:
+        """How long a device had nothing to do in the window, the mean of all."""
+        window = self.analysis.window
+        return sum(one.complement(window).total_ns for one in self.work.busy.values()) / self.devices
+
+    @cached_property
     def anomaly_checks(self) -> Int64:
         """The operators (events, ascending) by which autograd looks for NaN in each gradient."""
         return anomaly_checks(self.trace, self.attribution.calls.parent)

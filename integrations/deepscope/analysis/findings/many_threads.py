@@ -23,9 +23,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     saving_ns = waited * facts.wall_ns
     if facts.has_device:
-        window = facts.analysis.window
-        idle_ns = sum(one.complement(window).total_ns for one in facts.work.busy.values())
-        saving_ns = min(saving_ns, idle_ns / facts.devices)
+        saving_ns = min(saving_ns, facts.idle_ns)
     others = machine.others_cores or 0.0
     evidence: Evidence = {
         "threads": settings.threads,

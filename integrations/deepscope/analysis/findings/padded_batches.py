@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.analysis.findings.audited_work import audit_of, location_of, unused_ns
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
@@ -21,7 +21,7 @@ _SHORTER = 0.9
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).padding:
         share = min(one.padded / one.positions, 1.0)
-        work_ns = unused_ns(facts, one.operators, backward=False) + unused_ns(facts, one.backward, backward=True)
+        work_ns = both_passes_ns(facts, one.operators, one.backward)
         if share < LEAST_SHARE or share * work_ns < max(WORTH * facts.wall_ns, 1):
             continue
         yield RULE.finding(
@@ -47,13 +47,11 @@ def _can_be_cut(one: PaddedWork) -> bool:
 
 
 def _remedy(one: PaddedWork) -> str:
-    similar = (
-        "ut samples of similar length into one batch (sort by length within some batches; `group_by_length` in "
+    cut = 'Pad each batch to its own longest sample (`padding="longest"`, `pad_sequence`). ' if _can_be_cut(one) else ""
+    return (
+        f"{cut}Put samples of similar length into one batch (sort by length within some batches; `group_by_length` in "
         "transformers), or pack them: `pack_padded_sequence`, nested tensors, attention with block masks."
     )
-    if _can_be_cut(one):
-        return f'Pad each batch to its own longest sample (`padding="longest"`, `pad_sequence`), and p{similar}'
-    return f"P{similar}"
 
 
 RULE = Rule("DS041", "Padded batches", _find, shortens_work=True, measured_on=("cpu",))

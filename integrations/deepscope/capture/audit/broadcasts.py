@@ -38,10 +38,9 @@ _COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "g
 _BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
 
 
-def broadcasts(watch: Watch, places: Places) -> list[Broadcast]:
+def broadcasts(watch: Watch, work: StepWork, places: Places) -> list[Broadcast]:
     """Of the first step, by the line that broadcasts, the largest first."""
     operations, paths = watch.flow.operations, watch.paths.paths
-    work = StepWork(watch, places)
     readers: dict[int, list[int]] = defaultdict(list)
     for number, one in enumerate(operations):
         if one.pass_number < 0:

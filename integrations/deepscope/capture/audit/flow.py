@@ -238,15 +238,16 @@ class Flow:
         """The operations behind which results are not followed further."""
         return [number for number, one in enumerate(self.operations) if one.is_sink]
 
-    def reaching(self, targets: Iterable[int]) -> set[int]:
-        """The operations whose results reach one of these, themselves among them."""
+    def reaching(self, targets: Iterable[int], *, by_graphs: bool = False) -> set[int]:
+        """The operations whose results, or whose graphs, reach one of these, themselves among them."""
         left = list(targets)
         found: set[int] = set()
         while left:
             number = left.pop()
             if number not in found:
                 found.add(number)
-                left += self.operations[number].inputs - found
+                one = self.operations[number]
+                left += (one.graph_inputs if by_graphs else one.inputs) - found
         return found
 
     def _storage_of(self, tensor: torch.Tensor) -> _Storage | None:

@@ -16,10 +16,9 @@ _LEAST_FEATURES = 2
 """A position has at least so many in work that goes through all of them."""
 
 
-def padded_work(watch: Watch, places: Places) -> list[PaddedWork]:
+def padded_work(watch: Watch, work: StepWork, places: Places) -> list[PaddedWork]:
     """Of the first step, by line, the most padding first. Work after several lookups counts for the last of them."""
     operations, paths = watch.flow.operations, watch.paths.paths
-    work = StepWork(watch, places)
     numbers = {number for number, _ in work.forward}
     claimed: set[int] = set()
     lookups: dict[int, list[Lookup]] = defaultdict(list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence, Set
 
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import Places, outermost_of, wholly
@@ -10,12 +11,11 @@ from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import UnusedGraph
 
 
-def unused_graphs(watch: Watch, places: Places) -> list[UnusedGraph]:
-    """Of the first step: where a graph is begun that ends without a backward pass."""
+def unused_graphs(watch: Watch, work: StepWork, places: Places, *, used_up: Set[int]) -> list[UnusedGraph]:
+    """Of the first step: where a graph is begun that ends without a backward pass; `used_up`: what `trained` finds."""
     paths, operations = watch.paths.paths, watch.flow.operations
     graph = [number for number, one in enumerate(operations) if one.node >= 0 and one.computes]
-    unused = _unused(watch, graph)
-    work = StepWork(watch, places)
+    unused = _unused(watch, graph, used_up)
     mine = [(number, paths[one.call.path]) for number, one in work.forward if one.node >= 0 and one.computes]
     beginnings = wholly((path, number in unused) for number, path in mine)
     groups: dict[int, set[int]] = defaultdict(set)
@@ -33,21 +33,13 @@ def unused_graphs(watch: Watch, places: Places) -> list[UnusedGraph]:
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def _unused(watch: Watch, graph: list[int]) -> set[int]:
+def _unused(watch: Watch, graph: Sequence[int], used_up: Set[int]) -> set[int]:
     """The operations no graph of which was or will be gone through, and that no such graph leads on from.
 
     What is computed from the outputs of a model that is trained, and not differentiated (a metric), is none of these.
     """
-    operations = watch.flow.operations
     numbers = set(graph)
-    left = [number for number in watch.flow.alive() if number in numbers]
-    waiting: set[int] = set()
-    while left:
-        number = left.pop()
-        if number not in waiting:
-            waiting.add(number)
-            left += operations[number].graph_inputs & numbers
-    return numbers - waiting - trained(watch)
+    return numbers - watch.flow.reaching(numbers.intersection(watch.flow.alive()), by_graphs=True) - used_up
 
 
 def trained(watch: Watch) -> set[int]:

@@ -12,12 +12,11 @@ from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import UnusedResults
 
 
-def unused_results(watch: Watch, places: Places, *, unread_is_used: bool) -> list[UnusedResults]:
+def unused_results(watch: Watch, work: StepWork, places: Places, *, unread_is_used: bool) -> list[UnusedResults]:
     """Of the first step; `unread_is_used`: what no operator reads may be used by code that shows none."""
     flow, paths = watch.flow, watch.paths.paths
     given = [number for one in watch.gradients.all for number in one.operations]
     live = flow.reaching([*flow.sinks(), *flow.kept(unread_is_used=unread_is_used), *given])
-    work = StepWork(watch, places)
     uses = [(number, one, number in live) for number, one in work.forward if number in live or one.computes]
     beginnings = wholly((paths[one.call.path], not is_used) for _, one, is_used in uses)
     groups: dict[tuple[int, bool], dict[int, Operation]] = defaultdict(dict)
