@@ -18,7 +18,7 @@ from deepscope.trace.format.run_account import RunAccount, RunPartName
 
 
 class LoopTimer:
-    """Begins with the run; is told what the thread does that trains.
+    """Begins with the run; learns what the thread does that trains.
 
     `begins_step`: whether the first step begins here if no loader says when it does. Else it is part of the start.
     """

@@ -1,4 +1,4 @@
-"""Watches a plain loop's run: its steps, which are told, its data loaders and its checkpoints."""
+"""Watches a plain loop's run: its steps, which others report, its data loaders and its checkpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HELPERS = (LoaderPass, LoopTimer, ModelModes, RunTimer, TrainingThread)
 
 
 class RunWatch:
-    """Begins with the run. Steps are told by `end_step`, on the thread that tells them first; `listen` sees the rest.
+    """Begins with the run. Steps are reported by `end_step`, on the thread that reports first; `listen` sees the rest.
 
     `begins_step`: whether the first step begins here if no loader says when it does. Else it is part of the start.
     """
@@ -82,7 +82,7 @@ class RunWatch:
             self._loop.train()
 
     def count_steps(self, steps: int) -> None:
-        """So many steps have ended that nobody told of; their time is in that of the others."""
+        """So many steps have ended that nobody reported; their time is in that of the others."""
         if steps and self._thread.is_free:
             self._loop.timer.count("steps", steps)
 

@@ -28,7 +28,7 @@ class TrainingThread:
         return not self._depth and get_ident() == self._number
 
     def adopt(self) -> bool:
-        """A step is told here; whether this is the thread that trains, as also one is that comes after it."""
+        """A step is reported here; whether this is the thread that trains, as also one is that comes after it."""
         if not self.is_here and not (self._is_known and _is_alive(self._number)):
             self._number, self._depth = get_ident(), 0
         is_here = self.is_here

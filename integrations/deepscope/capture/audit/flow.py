@@ -72,7 +72,7 @@ class Operation:
         self.graph_inputs: set[int] = set()
         """Of its inputs those that its node leads to."""
         self.result: weakref.ref[torch.Tensor] | None = None
-        """The tensor, of forward work that has a node."""
+        """The tensor, of the first step's forward work that has a node."""
         self.pass_number = -1
         """Of the backward pass that it is a part of; -1 outside."""
         self.has_user_code = True

@@ -92,7 +92,7 @@ class Watch:
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs
-            if node >= 0 and isinstance(returned.result, torch.Tensor):
+            if node >= 0 and not self.step and isinstance(returned.result, torch.Tensor):
                 self.flow.operations[number].result = weakref.ref(returned.result)
         name = self.flow.facts(returned.function).name
         if name in _FROM_PYTHON and not call.is_loading and returned.result.dim():

@@ -1,7 +1,7 @@
-"""Who is told of data loaders and checkpoints: of each pass over a `DataLoader`, its batches, and `torch.save`.
+"""Notifies of data loaders and checkpoints: of each pass over a `DataLoader`, its batches, and `torch.save`.
 
-Torch tells nobody of them, so these functions are wrapped while anybody listens. A wrapper of somebody else's over ours
-stays where it is; ours then calls torch's own and tells nobody.
+Torch notifies nobody of them, so these functions are wrapped while anybody listens. A wrapper of somebody else's over
+ours stays where it is; ours then calls torch's own and notifies nobody.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from deepscope.capture.process_hooks.interrupts import comes_from_handler
 
 
 class RunListener(Protocol):
-    """What is told on the thread that it happens on; a method that raises is the last one that is called."""
+    """What is called on the thread that it happens on; a method that raises is the last one that is called."""
 
     def opening(self, loader: Any) -> None:
         """A loader is about to make an iterator."""
@@ -49,7 +49,7 @@ class RunListener(Protocol):
         """`torch.save` has ended."""
 
     def give_up(self) -> None:
-        """One of these has raised: nothing more is told."""
+        """One of these has raised: none of them is called again."""
 
 
 _listeners: tuple[weakref.ref[RunListener], ...] = ()
@@ -183,7 +183,7 @@ def _wrapped_save(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _after_fork() -> None:
-    """A child's run is its own: nobody there is told, and torch has its functions again."""
+    """A child's run is its own: nobody there is notified, and torch has its functions again."""
     global _listeners
     _listeners = ()
     _take_out()
