@@ -7,6 +7,7 @@ all the same is not read.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -32,6 +33,8 @@ from deepscope.errors import ControlError, DeepScopeError
 _IDLE_SECONDS = 1.0
 _BUSY_SECONDS = 0.05
 _SILENCE_SECONDS = 60.0
+_MORE_SECONDS = 2.0
+"""For so long after a request another one is expected: a recording is asked for by several."""
 _PATIENCE_SECONDS = 60.0
 _AGAIN_SECONDS = 2.0
 """After so long a request is written once more, if it is gone and has no answer."""
@@ -64,7 +67,7 @@ class ControlFiles:
         self._answer = answer
         self._let_go = let_go
         self._next = 0.0
-        self._heard = 0.0
+        self._heard = -math.inf
         self._asked = ""
         self._pid = os.getpid()
 
@@ -91,7 +94,8 @@ class ControlFiles:
         now = time.monotonic()
         if now < self._next or os.getpid() != self._pid:
             return
-        self._next = now + (_BUSY_SECONDS if self._asked else _IDLE_SECONDS)
+        is_busy = self._asked or now - self._heard < _MORE_SECONDS
+        self._next = now + (_BUSY_SECONDS if is_busy else _IDLE_SECONDS)
         try:
             os.stat(self._ask)  # noqa: PTH116  the one thing that an idle step does
         except OSError:
@@ -101,6 +105,7 @@ class ControlFiles:
             return
         with suppress(Exception):
             self._heard = now
+            self._next = now + _BUSY_SECONDS
             self._serve()
 
     def _serve(self) -> None:
