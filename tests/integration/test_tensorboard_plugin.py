@@ -154,29 +154,31 @@ def test_it_only_shows_and_answers_no_other_site(board: str) -> None:
             urlopen(request)
 
 
-def test_below_a_path_prefix_it_is_found_by_relative_addresses(installed: Path, runs: Path, tmp_path: Path) -> None:
-    with tensorboard(
-        installed, "--logdir", str(runs), "--path_prefix", "/some/where", DEEPSCOPE_CACHE_DIR=str(tmp_path)
-    ) as url:
-        assert len(answer(f"{url.rstrip('/')}/{PLUGIN}api/runs")["runs"]) == 1
-
-
-def test_several_folders_and_traces_that_come_later_are_found(installed: Path, runs: Path, tmp_path: Path) -> None:
+def test_several_folders_below_a_path_prefix_show_the_traces_that_come(
+    installed: Path, runs: Path, tmp_path: Path
+) -> None:
     (tmp_path / "later").mkdir()
-    spec = f"one:{runs},{tmp_path / 'later'}"
-    with tensorboard(installed, "--logdir_spec", spec, DEEPSCOPE_CACHE_DIR=str(tmp_path / "cache")) as url:
-        assert len(answer(f"{url}{PLUGIN}api/runs")["runs"]) == 1
+    spec = ("--logdir_spec", f"one:{runs},{tmp_path / 'later'}", "--path_prefix", "/some/where")
+    with tensorboard(installed, *spec, DEEPSCOPE_CACHE_DIR=str(tmp_path / "cache")) as root:
+        asked = f"{root.rstrip('/')}/{PLUGIN}api/runs"
+        assert len(answer(asked)["runs"]) == 1
         shutil.copy(
             OWN_TRACES / "grafted-device.json.gz", tmp_path / "later" / "other.1760000000000000000.pt.trace.json.gz"
         )
-        until(lambda: len(answer(f"{url}{PLUGIN}api/runs")["runs"]) == 2)
+        until(lambda: len(answer(asked)["runs"]) == 2)
 
 
-def test_without_traces_the_tab_is_among_those_that_are_off(installed: Path, tmp_path: Path) -> None:
-    with tensorboard(installed, "--logdir", str(tmp_path)) as url:
-        assert listed(url)["enabled"] is False
-        with pytest.raises(HTTPError, match="404"):
-            got(f"{url}{PLUGIN}api/overview")
+def test_without_traces_the_tab_is_among_those_that_are_off(tmp_path: Path) -> None:
+    from tensorboard.plugins.base_plugin import TBContext
+
+    from deepscope.dashboard.tensorboard import Loader
+
+    plugin = Loader().load(TBContext(logdir=str(tmp_path)))
+    assert plugin is not None
+    started: list[str] = []
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": f"/{PLUGIN}api/overview", "QUERY_STRING": ""}
+    list(plugin.get_plugin_apps()["/api/*"](environ, lambda status, _: started.append(status)))
+    assert (plugin.is_active(), started) == (False, ["404 Not Found"])
 
 
 @local_store
