@@ -182,8 +182,7 @@ class OwnLoader(DataLoader):
             yield batch * 1
 
 
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-@pytest.mark.parametrize("kind", [DataLoader, OwnLoader])
+@pytest.mark.parametrize(("method", "kind"), [("spawn", DataLoader), ("forkserver", OwnLoader)])
 def test_workers_that_are_not_forked_take_part_in_a_plain_loop(
     tmp_path: Path, target: Any, method: str, kind: type[DataLoader]
 ) -> None:
