@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask
-from deepscope.analysis.numbers.added_by_recording import Added, added_by_recording
+from deepscope.analysis.numbers.added_by_recording import Added, added_by_recording, added_to_lines
 from deepscope.analysis.numbers.call_paths import path_values
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
@@ -41,7 +41,7 @@ class Analysis:
     unrecorded: Intervals
     """`window` without `added.idle`: where wall time and idle time are measured."""
     added: Added
-    """What recording added beside a device."""
+    """What recording added."""
     counted: Mask
     """Which pieces of work were launched within the extent; shape (w,)."""
     columns: Columns
@@ -95,8 +95,6 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     phases = find_phases(trace, calls, operators, modules, training)
     extent, window, steps = narrow(attribution, modules, phases, view)
     waits = find_waits(trace, work)
-    added = added_by_recording(attribution, waits)
-    unrecorded = added.idle.complement(window)
     scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
     cpu = cpu_time(
         trace,
@@ -112,6 +110,12 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     )
     by_path = path_values(work, cpu.self_by_path, extent)
     has_device = work.metric == "device"
+    added = (
+        added_by_recording(attribution, waits)
+        if has_device
+        else added_to_lines(attribution, cpu.recording_by_run, window)
+    )
+    unrecorded = added.idle.complement(window)
     flops = flops_of_operators(trace, operators)
     line = timeline(trace.events, runs, training.thread, unrecorded) if has_device else None
     memory = find_memory(trace, calls.nested, owners.location, len(scopes.locations), extent, on_cpu=not has_device)

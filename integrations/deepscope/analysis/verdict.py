@@ -14,9 +14,9 @@ ENOUGH = 0.5
 """A cause gives the word if it has at least this share of the cost."""
 
 ALLOWED: Mapping[Verdict, frozenset[str]] = {
-    "compute-bound": frozenset({"DS006"}),
-    "memory-bound": frozenset(),
-    "launch-bound": frozenset({"DS004", "DS007", "DS011", "DS034"}),
+    "compute-bound": frozenset({"DS003", "DS006"}),  # whatever a line does, it may do it while data is awaited
+    "memory-bound": frozenset({"DS003"}),
+    "launch-bound": frozenset({"DS003", "DS004", "DS007", "DS011", "DS034"}),
     "host-bound": frozenset({"DS003", "DS004", "DS005", "DS007", "DS011", "DS013", "DS019", "DS034"}),
     "waiting": frozenset({"DS003", "DS006", "DS019"}),
     "data": frozenset({"DS003", "DS006"}),

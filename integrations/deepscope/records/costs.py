@@ -96,6 +96,7 @@ def key_figures(profile: Profile) -> KeyFigures:
     device_ns = totals.busy_ns + totals.idle_ns if profile.metric == "device" else 0
     of_steps = profile.part_of is None and bool(profile.steps)
     waiting_ns = sum(step.wait_ns for step in profile.steps) if of_steps else totals.wait_ns
+    recorded_ns = totals.wall_ns + totals.added_ns
     return KeyFigures(
         steps=totals.steps,
         step_ns=step_length_ns(profile),
@@ -105,7 +106,7 @@ def key_figures(profile: Profile) -> KeyFigures:
         waiting_per_step_ns=costs.per_step(waiting_ns),
         waiting_share=waiting_ns / totals.wall_ns if totals.wall_ns else 0.0,
         recording_ns=totals.recording_ns,
-        recording_share=totals.recording_ns / totals.wall_ns if totals.wall_ns else 0.0,
+        recording_share=totals.recording_ns / recorded_ns if recorded_ns else 0.0,
         cost_ns=costs.whole_ns,
     )
 

@@ -51,7 +51,7 @@ from deepscope.records.view import Detail, PartOf
 from deepscope.records.whole_run import WholeRun
 from deepscope.records.why import Peaks
 
-PROFILE_FORMAT = 29
+PROFILE_FORMAT = 30
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]

@@ -196,11 +196,11 @@ def _added_words(profile: Profile) -> str:
     if low_ns <= high_ns or recorded_ns <= plain_ns:
         return f"{words}: no more than they differ among themselves"
     added_ns = recorded_ns - plain_ns
-    if profile.totals.added_ns:
+    if profile.totals.added_ns and profile.metric == "device":
         return f"{words}: recording added {time_text(added_ns)}, taken off the steps and the device's idle time"
-    lines_ns = min(profile.totals.recording_ns // profile.totals.steps, added_ns)
-    of_lines = f", {time_text(lines_ns)} of it by recording lines; the rest is not known" if lines_ns else ""
-    return f"{words}: recording added {time_text(added_ns)}{of_lines}"
+    taken_ns = min(profile.totals.added_ns // profile.totals.steps, added_ns)
+    taken = f", of which {time_text(taken_ns)} are taken off the steps" if taken_ns else ""
+    return f"{words}: recording added {time_text(added_ns)}{taken}"
 
 
 def _behind_words(profile: Profile) -> str:

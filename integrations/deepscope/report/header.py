@@ -16,6 +16,9 @@ from deepscope.report.tables import table
 
 DOT = " · "
 
+_FEW = 10
+"""Times as many steps as were recorded: of fewer the mean says what recording made of them."""
+
 
 def header(profile: Profile, by: str = "line", sort: str | None = None) -> Iterator[tuple[str, str]]:
     """Entries of the head, each a title and its printable text, above the table `by`, which is ordered by `sort`.
@@ -122,9 +125,9 @@ def _range(profile: Profile, ranks: int) -> str:
 
 
 def _of_the_run(profile: Profile) -> str:
-    """Nearly all steps of a run are recorded by nobody: what they take beside those of the window."""
+    """What all steps take beside those of the window; "" where those are many of all, and made them longer."""
     run = profile.whole_run
-    if run is None or run.step_ns is None or run.steps <= profile.totals.steps:
+    if run is None or run.step_ns is None or run.steps < _FEW * profile.totals.steps:
         return ""
     return f", {time_text(run.step_ns) or '0'} over all {run.steps:,} of the run"
 

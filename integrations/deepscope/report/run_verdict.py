@@ -110,9 +110,11 @@ def _of_steps(profile: Profile) -> RunVerdict:
     whole = sum(parts.values())
     if not whole:
         return RunVerdict("unknown", None, "Cannot tell what the time goes to: this trace has no work.")
-    if slowed := slowed_words(profile):
-        return RunVerdict("unknown", None, slowed)
     first, *others = _candidates(profile, parts, whole)
+    # Plain steps tell how long a step is, and so how much of it the lines of loading have together.
+    is_told = first.cause == "data" and bool(profile.totals.added_ns) and _has_plain_steps(profile)
+    if (slowed := slowed_words(profile)) and not is_told:
+        return RunVerdict("unknown", None, slowed)
     rival = next((one for one in others if one.share >= _least_of_rival(one, first)), None)
     first = _as_figure(first, profile)
     line = _line_of(first, profile)
@@ -133,11 +135,21 @@ _WITHOUT_WORK = ("data loader", "runtime", "CPU", "other")
 
 
 def _parts(profile: Profile) -> dict[str, int]:
-    """Where the steps' time goes; each part without a device's work has its share of what recording added."""
+    """Where the steps' time goes, without what recording added.
+
+    Beside a device each part in which it does nothing has its share of that. On a CPU alone the phases tell how much of
+    it was added while data was loaded.
+    """
     parts = {row.name: row.time_ns for row in profile.overview if row.section == "step"}
-    idle_ns = sum(parts.get(name, 0) for name in _WITHOUT_WORK)
-    kept = max(1 - profile.totals.added_ns / idle_ns, 0.0) if idle_ns else 1.0
-    return {name: round(ns * kept) if name in _WITHOUT_WORK else ns for name, ns in parts.items()}
+    if not profile.totals.added_ns:
+        return parts
+    fixed: dict[str, int] = {}
+    if profile.metric != "device":
+        fixed["data loader"] = sum(one.wall_ns for one in profile.phases if one.name == "data")
+    scaled = [name for name in parts if name in _WITHOUT_WORK and name not in fixed]
+    whole, rest = sum(parts.values()) - profile.totals.added_ns, sum(parts[name] for name in scaled)
+    kept = (whole - sum((parts | fixed).values()) + rest) / rest if rest else 1.0
+    return parts | fixed | {name: round(parts[name] * max(kept, 0.0)) for name in scaled}
 
 
 def _of_failure(failure: MemoryFailure, profile: Profile) -> RunVerdict:
@@ -181,6 +193,10 @@ def _candidates(profile: Profile, parts: dict[str, int], whole: int) -> Sequence
     return [works, *waits] if works.share >= _BUSY or works.share > 2 * waits[0].share else [*waits, works]
 
 
+def _has_plain_steps(profile: Profile) -> bool:
+    return bool(profile.trace.recording and profile.trace.recording.get("plain_steps"))
+
+
 def _python_ns(line: Line) -> int:
     return line.python_ns - line.framework_ns
 
@@ -203,8 +219,9 @@ def _of(profile: Profile) -> str:
 def _words(one: _Candidate, line: Line | None, profile: Profile) -> str:
     share = f"{share_text(one.share, 1) or '0%'} {_of(profile)}"
     place = "" if line is None else _place(line, profile)
+    estimate = "; an estimate, for recording slowed this line" if line is not None and line.slowed else ""
     if one.cause == "data":
-        return f"Waits for data: {share}" + (f", from {place}" if place else "")
+        return f"Waits for data: {share}" + (f", from {place}{estimate}" if place else "")
     if one.cause == "communication":
         return f"Waits for communication: {share}" + (f", at {place}" if place else "")
     if one.cause == "device idle":
@@ -216,7 +233,6 @@ def _words(one: _Candidate, line: Line | None, profile: Profile) -> str:
         return f"Runs on the CPU: operators and Python take {share}"
     kind = "Python" if one.cause == "Python" else "operators"
     share = share_text(Costs.of(profile).share(line), 1)
-    estimate = "; an estimate, for recording slowed this line" if line.slowed else ""
     return f"Runs on the CPU: {share} of the cost is at {place}, mostly {kind}{estimate}"
 
 

@@ -165,3 +165,28 @@ def test_steps_that_nothing_waits_for_are_said_to_take_as_long_as_the_device(tmp
     assert ("12.0ms behind as the last step ended" in words) == is_behind
     assert ("it takes about 5.01ms a step" in words) == is_behind
     assert ("1ms a step on the CPU, about 5.01ms on the device (" in words) == is_behind
+
+
+@pytest.mark.parametrize("entries", [1, 300])
+def test_without_a_device_a_step_is_as_long_as_what_its_lines_cost(tmp_path: Path, entries: int) -> None:
+    """Of each entry 3 µs were the hooks'; what runs in operators takes as long as before."""
+    builder, lengths = TraceBuilder(deepscope={"lines": {"cost_ns": 3 * US, "entries": 4 * entries + 8}}), []
+    for number in range(4):
+        begin = now = number * 10_000 * US
+        builder.annotation("[pl][profile][LightningModule]Net.training_step", begin, entries * 10 * US)
+        for entry in range(entries):
+            builder.line(FILE, TINY + entry % 2, "forward", now, 10 * US)
+            builder.op("aten::add", now + 5 * US, 2 * US)
+            now += 10 * US
+        builder.line(FILE, SYNC, "step", now, 1_000 * US).op("aten::mm", now + 100 * US, 700 * US)
+        lengths.append(entries * 7 * US + 997 * US)
+        builder.step(number, begin, now + 1_000 * US - begin)
+    path = builder.write(tmp_path / "run.pt.trace.json")
+    profile = build_profile(read_trace(path))
+    assert [step.duration_ns for step in profile.steps] == pytest.approx(lengths, abs=entries)
+    assert profile.totals.wall_ns == sum(step.duration_ns for step in profile.steps)
+    assert profile.totals.wall_ns == pytest.approx(sum(line.cost_ns for line in profile.lines), abs=4 * entries)
+    assert profile.totals.added_ns == pytest.approx((entries + 1) * 4 * 3 * US, abs=4 * entries)
+    assert sum(phase.wall_ns for phase in profile.phases) == profile.totals.wall_ns
+    forward = next(phase.wall_ns for phase in profile.phases if phase.name == "forward")
+    assert forward == pytest.approx(4 * entries * 7 * US, abs=4 * entries)

@@ -13,6 +13,7 @@ from deepscope.records import (
     CriticalLine,
     CriticalPath,
     OverviewRow,
+    Phase,
     Profile,
     RunEpoch,
     RunPart,
@@ -164,6 +165,19 @@ def test_nothing_is_concluded_from_lines_that_recording_slowed() -> None:
     said = run_verdict(run({"CPU": 200}, lines=[slowed], metric="cpu_self"))
     assert said.cause == "unknown"
     assert said.sentence.startswith("Cannot tell")
+
+
+def test_where_plain_steps_bound_the_whole_slowed_lines_of_loading_make_it_an_estimate() -> None:
+    slowed = line(TRAIN, 3, "Rows.__getitem__", 0, python_ns=120 * MS, slowed=True)
+    profile = run({"data loader": 560, "CPU": 40}, lines=[slowed], metric="cpu_self")
+    profile.totals.added_ns = 400 * MS
+    profile.phases = [Phase(name=name, wall_ns=time * MS, device_ns=0) for name, time in (("data", 180), ("other", 20))]
+    profile.findings = [structs.replace(training().findings[0], code="DS003", file=TRAIN, line=3)]
+    assert run_verdict(profile).cause == "unknown"
+    profile.trace.recording = {"plain_steps": {"steps": 5}}
+    assert run_verdict(profile).sentence == (
+        "Waits for data: 90.0% of each step, from train.py:3; an estimate, for recording slowed this line."
+    )
 
 
 def test_memory_that_ran_out_comes_first() -> None:

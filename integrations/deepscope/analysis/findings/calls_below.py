@@ -35,15 +35,15 @@ def operators_named(facts: Facts, *names: str) -> Int64:
 def cost_ns(facts: Facts, events: Int64) -> Int64:
     """What each of some calls cost, none of which lies in another; shape of `events`, which are ascending.
 
-    On the CPU that is its length, less what recording lines cost in it; else the time of the device's work that it
+    On the CPU that is its length, less what recording added to it; else the time of the device's work that it
     launched, divided by the number of devices.
     """
     trace, work = facts.trace, facts.work
     if not facts.has_device:
         start, end = trace.events.start_ns[events], trace.events.end_ns[events]
         here = trace.events.thread[events] == facts.attribution.training.thread
-        spent = facts.analysis.extent.clipped_ns(start, end)
-        return np.asarray(np.maximum(spent - np.where(here, facts.recording.within(start, end), 0), 0))
+        added = facts.analysis.added.idle.overlap_ns(start, end)
+        return facts.analysis.extent.clipped_ns(start, end) - np.where(here, added, 0)
     result = np.zeros(len(events), np.int64)
     if len(events):
         above = nearest_to(work.node, facts.attribution.calls.parent, marked(facts, events))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -31,12 +32,14 @@ ENOUGH = 0.5
 SMALL_NS = 60_000
 """Loading with an operator in each so short time, or more of them, makes nothing that is worth a process."""
 
+_GETTERS = frozenset({"__getitem__", "__getitems__"})
+"""Methods of data sets, by the last part of their names."""
 _REQUEST = re.compile(r"^enumerate\(DataLoader\)#")
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
     loading = facts.loading
-    if not len(loading.start) or loading.total_ns < WORTH * facts.wall_ns:
+    if not len(loading.start) or facts.loading_ns < WORTH * facts.wall_ns:
         return
     most = _avoidable(facts)
     by_line = sum(
@@ -46,7 +49,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     saving = max(saving - waited_longer_ns(facts), 0)
     # Without a device as much of it could run beside the rest as the rest takes. Of what is left, twice as many
     # processes would take half.
-    saving = min(saving, max(facts.wall_ns - loading.total_ns, saving // 2)) if not facts.has_device else saving
+    saving = min(saving, max(facts.wall_ns - facts.loading_ns, saving // 2)) if not facts.has_device else saving
     # A line that makes the batches and has a remedy of its own may be saved as a whole.
     slowest = _slowest_line(facts, by_line)
     is_curable = slowest >= 0 and line_remedy(facts.trace, facts.locations[slowest]) != ""
@@ -54,7 +57,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if max(saving, cured) < WORTH * facts.wall_ns:
         return
     evidence: Evidence = {
-        "loading_ns": loading.total_ns,
+        "loading_ns": facts.loading_ns,
         "batches": int(facts.analysis.phases.calls(facts.analysis.extent)[0]),
     }
     if facts.has_device:
@@ -102,10 +105,17 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     if has_workers:
         return _with_workers(facts)
     slowest = _slowest(facts, spent_ns)
-    if not slowest and _is_of_small_calls(facts):
+    function = None if slowest else _slowest_function(facts)
+    is_by_sample = function is None or function.function.rsplit(".", 1)[-1] in _GETTERS
+    if not slowest and is_by_sample and _is_of_small_calls(facts):
         return (
             "Take whole batches (`dataset[indices]`, or a `BatchSampler` as the `sampler` with `batch_size=None`): "
             "most of it is calls for single samples, which cost more to send between processes than to make."
+        )
+    if function is not None:
+        place = Path(function.file).name + (f":{function.first_line}" if function.first_line else "")
+        slowest = (
+            f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
         )
     known = "" if has_workers is not None else ": the trace does not say how many it has"
     cores = usable_cores(facts)
@@ -132,6 +142,30 @@ def _slowest_line(facts: Facts, spent_ns: Int64) -> int:
     line = int(spent_ns[:-1].argmax()) if facts.lines else -1
     is_most = line >= 0 and spent_ns[line] >= ENOUGH * spent_ns.sum()
     return line if is_most and line not in _asking_lines(facts) else -1
+
+
+def _slowest_function(facts: Facts) -> Location | None:
+    """The innermost function of the user's that, with all that it calls, makes most of the batches; a line of it."""
+    paths, locations = facts.attribution.paths, facts.locations
+    spent = paths.subtree_sums(facts.analysis.by_path[:, 2])
+    asks = np.zeros(len(locations) + 1, np.bool_)
+    asks[list(_asking_lines(facts) - {-1})] = True
+    at = np.flatnonzero(asks[paths.location])
+    enough = ENOUGH * spent[at].sum()
+    names: dict[tuple[str, str, int], int] = {}
+    function = np.array([names.setdefault((one.file, one.function, one.first_line), len(names)) for one in locations])
+    found = None
+    while len(at):
+        called = np.flatnonzero(np.isin(paths.parent, at))
+        if not len(called):
+            break
+        of = function[paths.location[called]]
+        sums = np.bincount(of, spent[called])
+        if sums.max() < enough:
+            break
+        at = called[of == sums.argmax()]
+        found = locations[paths.location[at[0]]]
+    return found
 
 
 def _cheaper(words: str, facts: Facts, place: Location) -> str:
@@ -169,7 +203,7 @@ def _is_of_small_calls(facts: Facts) -> bool:
     outer = operators.nodes[operators.caller < 0]
     outer = outer[events.thread[outer] == facts.attribution.training.thread]
     count = int((facts.loading.locate(events.start_ns[outer]) >= 0).sum())
-    return count > 0 and facts.loading.total_ns < SMALL_NS * count
+    return count > 0 and facts.loading_ns < SMALL_NS * count
 
 
 def _with_workers(facts: Facts) -> str:

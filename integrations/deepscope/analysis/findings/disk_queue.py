@@ -26,7 +26,7 @@ limit answers each in a tenth of that."""
 
 def _find(facts: Facts) -> Iterator[Finding]:
     loading = facts.loading
-    if not len(loading.start) or loading.total_ns < WORTH * facts.wall_ns:
+    if not len(loading.start) or facts.loading_ns < WORTH * facts.wall_ns:
         return
     found = []
     for (counter, disk), level in facts.levels.items():
@@ -46,7 +46,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         "disk": disk,
         "busy_ratio": round(busy / 100, 3),
         "queue": round(depth, 1),
-        "loading_ns": loading.total_ns,
+        "loading_ns": facts.loading_ns,
     }
     if request_ns is not None:
         evidence["request_us"] = round(request_ns / 1000, 1)
@@ -62,7 +62,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         saving_ns=0,  # what could be saved DS003 says
         remedy="More loader workers make the queue longer and nothing faster. Read less, or in larger pieces (shards "
         "in place of single files, smaller formats, a cache in memory), or put the data on a faster disk.",
-        severity=severity_of(loading.total_ns, facts.wall_ns),
+        severity=severity_of(facts.loading_ns, facts.wall_ns),
     )
 
 

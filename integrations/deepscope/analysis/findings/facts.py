@@ -19,7 +19,6 @@ from deepscope.analysis.findings.gaps import TURNAROUND_NS, Gaps, find_gaps
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause, caused_waits
 from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.idle import Timeline, timeline
-from deepscope.analysis.numbers.recording_cost import RecordingCost, recording_cost
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
@@ -159,12 +158,6 @@ class Facts:
         )
 
     @cached_property
-    def recording(self) -> RecordingCost:
-        """What the recording of lines cost the training thread."""
-        of, taken_ns = self.attribution, self.analysis.beside_plain.taken_by_run
-        return recording_cost(self.trace, of.scopes, of.runs, of.training.thread, taken_ns)
-
-    @cached_property
     def timeline(self) -> Timeline:
         """The line of the training thread at each instant of the window."""
         of = self.attribution
@@ -177,15 +170,15 @@ class Facts:
         chosen = phases.phase == PHASES.index("data")
         return Intervals(phases.spans.start[chosen], phases.spans.end[chosen]).intersection(self.analysis.window)
 
+    @cached_property
+    def loading_ns(self) -> int:
+        """How long that takes without the recording."""
+        return self.loading.intersection(self.analysis.unrecorded).total_ns
+
     def by_line_of_cpu(self, stretches: Intervals) -> Int64:
-        """Stretches of time by the training thread's line, less what recording cost; shape (lines + 1,)."""
-        line = self.timeline
-        if self.has_device:
-            stretches = stretches.intersection(self.analysis.unrecorded)
-        spent = by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
-        if self.has_device:
-            return spent
-        return np.asarray(np.maximum(spent - self.recording.by_line(stretches), 0))
+        """Stretches of time by the training thread's line, less what recording added; shape (lines + 1,)."""
+        line, stretches = self.timeline, stretches.intersection(self.analysis.unrecorded)
+        return by_line(line.location, self.lines, stretches.overlap_ns(line.start, line.end))
 
     def recurs(self, location: Int64, ts: Int64) -> Mask:
         """At which lines something happens again and again in the whole trace; shape (lines + 1,).

@@ -1,10 +1,13 @@
-"""Time that recording took beside a device: a step that nobody records has none of it.
+"""Time that recording took: a step that nobody records has none of it.
 
-Kernels take as long when they are recorded; what makes a recorded step longer than a plain one is the CPU, which comes
-later with the next kernel: the device is idle for longer. Where the device has work meanwhile, the CPU comes later to
-what it waits for, and waits less. Hooks of lines and operators are known to cost something; what recorded steps take
-beyond the plain ones on top of that is the time in operators and calls of the runtime, drawn out by torch's profiler
-and by the device's tracer.
+Without a device it is what was taken off the runs of the training thread's lines (`cpu_time.py`), so that a step is as
+long as what its lines cost and what is on no line.
+
+Beside a device kernels take as long when they are recorded; what makes a recorded step longer than a plain one is the
+CPU, which comes later with the next kernel: the device is idle for longer. Where the device has work meanwhile, the CPU
+comes later to what it waits for, and waits less. Hooks of lines and operators are known to cost something; what
+recorded steps take beyond the plain ones on top of that is the time in operators and calls of the runtime, drawn out by
+torch's profiler and by the device's tracer.
 """
 
 from __future__ import annotations
@@ -19,35 +22,60 @@ from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.idle import timeline
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
 Floats = npt.NDArray[np.float64]
 
+_NOTHING = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
 
 class Added(NamedTuple):
-    """Stretches of time that were not without the recording; none on a CPU alone."""
+    """Stretches of time that were not without the recording."""
 
     idle: Intervals
-    """While no device worked."""
+    """While no device worked; on a CPU alone all of them."""
     busy: Intervals
     """While one did: nothing took longer for them."""
 
 
+def added_to_lines(of: Attribution, recording_by_run: Int64, within: Intervals) -> Added:
+    """What recording added to a trace of the CPU alone.
+
+    Args:
+        of: the trace.
+        recording_by_run: what it cost in each of `LineRuns.nodes`; shape (k,), or empty where nothing is known.
+        within: the window.
+    """
+    events, runs = of.trace.events, of.runs
+    here = np.flatnonzero(events.thread[runs.nodes] == of.training.thread)
+    cost_ns = recording_by_run[here] if len(recording_by_run) else np.zeros(len(here), np.int64)
+    if not cost_ns.any():
+        return Added(_NOTHING, _NOTHING)
+    start, end = events.start_ns[runs.nodes[here]], events.end_ns[runs.nodes[here]]
+    in_calls = _spans(of, np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME)))
+    pieces = in_calls.complement(within).cut(np.concatenate((start, end)))
+    group = np.zeros(len(here), np.int64)
+    run = innermost(pieces.start, np.zeros(len(pieces.start), np.int64), start, end, group)
+    length = np.where(run >= 0, pieces.end - pieces.start, 0)
+    of_run = np.bincount(run[run >= 0], length[run >= 0], len(here))
+    part = np.minimum(cost_ns / np.maximum(of_run, 1), 1)
+    taken = np.floor(length * np.where(run >= 0, part[run], 0)).astype(np.int64)
+    return Added(union(pieces.start, pieces.start + taken), _NOTHING)
+
+
 def added_by_recording(of: Attribution, waits: Int64) -> Added:
-    """What recording added; `waits` are the events in which a thread waits for the device.
+    """What recording added beside a device; `waits` are the events in which a thread waits for it.
 
     If the header tells of plain steps, the median step is no longer than the median plain one without what was added
     while no device worked. Else that is the known cost of what was recorded meanwhile.
     """
-    nothing = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    if of.work.metric != "device":
-        return Added(nothing, nothing)
     known_at, known_ns = _known_costs(of)
     steps, plain = of.training.steps.spans, of.trace.header.plain_steps
     has_plain = plain is not None and len(steps.start) > 0 and plain.wall.quartiles_ns[1] > 0
     if not (len(known_at) or has_plain):
-        return Added(nothing, nothing)
+        return Added(_NOTHING, _NOTHING)
     idle, stretches = _stretches(of)
     is_idle = idle.locate(stretches.start) >= 0
     length = (stretches.end - stretches.start).astype(np.float64)

@@ -40,6 +40,8 @@ class CpuTime:
     Frames have entries alone, `Call stack` texts nothing."""
     python_by_run: Int64
     """`python_ns` of each of `LineRuns.nodes`; empty for `Call stack` texts."""
+    recording_by_run: Int64
+    """What recording cost each of them, as it is taken off their time."""
     framework: FrameworkTime
     """The part of Python's time that is the framework's."""
     beside_plain: BesidePlain
@@ -73,7 +75,8 @@ def cpu_time(
         columns = _columns(nothing, nothing, nothing, Waiting(nothing, nothing, nothing))
         no_framework = FrameworkTime.none(len(framework.parts))
         told = BesidePlain.nothing(np.zeros((len(scopes.locations), 1), np.int64), len(runs.nodes))
-        return CpuTime(self_by_path, columns, np.zeros(0, np.int64), no_framework, told)
+        none = np.zeros(0, np.int64)
+        return CpuTime(self_by_path, columns, none, none, no_framework, told)
     counted = extent.begins(trace.events, operators.nodes)
     around = position_in(runs.nodes, owners.open_scope[operators.nodes[counted]], len(trace.events))
     times = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=extent)
@@ -81,12 +84,12 @@ def cpu_time(
     if not extent.is_whole and trace.header.lines.backend:
         around = position_in(runs.nodes, owners.open_scope[operators.nodes], len(trace.events))
         whole = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=Extent(None))
-    own, python, columns, of_framework, beside_plain = _of_runs(
+    own, python, recording, columns, of_framework, beside_plain = _of_runs(
         trace, runs, scopes, times, whole, parent=calls.parent, framework=framework, training=training, extent=extent
     )
     np.add.at(self_by_path, runs.path, own)
     self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
-    return CpuTime(self_by_path, columns, python, of_framework, beside_plain)
+    return CpuTime(self_by_path, columns, python, recording, of_framework, beside_plain)
 
 
 def _columns(calls: Int64, recording: Int64, python: Int64, waits: Waiting) -> Columns:
@@ -155,8 +158,9 @@ def _of_runs(
     framework: FrameworkSpans,
     training: Training,
     extent: Extent,
-) -> tuple[Int64, Int64, Columns, FrameworkTime, BesidePlain]:
-    """Each run's self time, Python's part of it, the lines' columns, the framework's part, and what plain steps tell.
+) -> tuple[Int64, Int64, Int64, Columns, FrameworkTime, BesidePlain]:
+    """Each run's self time, Python's part of it and what recording cost it; the lines' columns, the framework's part,
+    and what plain steps tell.
 
     `whole` are the times over the whole trace: a step's are judged beside those of the others.
     """
@@ -197,7 +201,7 @@ def _of_runs(
         for of in (entered.astype(np.int64), recording, python, *waits)
     )
     columns = _columns(calls, recorded, own_python, Waiting(*waited_for))
-    return own, python, columns, of_framework, beside_plain
+    return own, python, recording, columns, of_framework, beside_plain
 
 
 def _goes_on(trace: Trace, runs: LineRuns, scopes: Scopes) -> Mask:
