@@ -49,7 +49,8 @@ class Editor:
         cut, tokens = self.lines[start:end], self.tokens[start:end]
         self.moved.update(token for token in tokens if token is not None)
         self.replace(start, end, [])
-        self.replace(target, target, cut, tokens=tokens)
+        # Where the cut leaves the recorded text, its lines are the recorded ones.
+        self.replace(target, target, cut, tokens=[None if token in self.tokens else token for token in tokens])
 
     def _apply(self, start: int, end: int, new: list[str], tokens: list[int | None] | None) -> None:
         removed = self.lines[start:end]
