@@ -20,7 +20,7 @@ import numpy.typing as npt
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.idle import timeline
-from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns
+from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns, runs_around
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
@@ -48,21 +48,26 @@ def added_to_lines(of: Attribution, recording_by_run: Int64, within: Intervals) 
         recording_by_run: what it cost in each of `LineRuns.nodes`; shape (k,), or empty where nothing is known.
         within: the window.
     """
-    events, runs = of.trace.events, of.runs
+    events, runs, steps = of.trace.events, of.runs, of.training.steps
     here = np.flatnonzero(events.thread[runs.nodes] == of.training.thread)
-    cost_ns = recording_by_run[here] if len(recording_by_run) else np.zeros(len(here), np.int64)
+    start, end = events.start_ns[runs.nodes[here]], events.end_ns[runs.nodes[here]]
+    marks, marked_ns = marked_costs(of.trace)
+    apart = (events.thread[marks] == of.training.thread) & (runs_around(of.trace, marks, runs) < 0)
+    # What has no line has one place for each step, and one for what is in none.
+    beside_ns = np.bincount(steps.of(events.start_ns[marks[apart]]) + 1, marked_ns[apart], len(steps) + 1)
+    in_runs = recording_by_run[here] if len(recording_by_run) else np.zeros(len(here), np.int64)
+    cost_ns = np.concatenate((in_runs, beside_ns))
     if not cost_ns.any():
         return Added(_NOTHING, _NOTHING)
-    start, end = events.start_ns[runs.nodes[here]], events.end_ns[runs.nodes[here]]
     in_calls = _spans(of, np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME)))
-    pieces = in_calls.complement(within).cut(np.concatenate((start, end)))
-    group = np.zeros(len(here), np.int64)
-    run = innermost(pieces.start, np.zeros(len(pieces.start), np.int64), start, end, group)
-    length = np.where(run >= 0, pieces.end - pieces.start, 0)
-    of_run = np.bincount(run[run >= 0], length[run >= 0], len(here))
-    part = np.minimum(cost_ns / np.maximum(of_run, 1), 1)
-    taken = np.floor(length * np.where(run >= 0, part[run], 0)).astype(np.int64)
-    return Added(union(pieces.start, pieces.start + taken), _NOTHING)
+    cuts = np.concatenate((start, end, steps.spans.start, steps.spans.end))
+    pieces = in_calls.complement(within).cut(cuts)
+    run = innermost(pieces.start, np.zeros_like(pieces.start), start, end, np.zeros_like(start))
+    place = np.where(run >= 0, run, len(here) + 1 + steps.of(pieces.start))
+    length = pieces.end - pieces.start
+    free_ns = np.bincount(place, length, len(cost_ns))
+    part = np.minimum(cost_ns / np.maximum(free_ns, 1), 1)
+    return Added(union(pieces.start, pieces.start + np.floor(length * part[place]).astype(np.int64)), _NOTHING)
 
 
 def added_by_recording(of: Attribution, waits: Int64) -> Added:

@@ -69,7 +69,7 @@ def cost_by_run(trace: Trace, scopes: Scopes, runs: LineRuns, operator_lines: In
     started = operator_lines[operator_lines >= 0]
     cost += np.bincount(started, minlength=count) * operator_cost_ns(trace)
     marks, marked_ns = marked_costs(trace, extent)
-    place = _runs_around(trace, marks, runs)
+    place = runs_around(trace, marks, runs)
     np.add.at(cost, place[place >= 0], marked_ns[place >= 0])
     return cost
 
@@ -181,7 +181,7 @@ def marked_costs(trace: Trace, extent: Extent = _WHOLE) -> tuple[Int64, Int64]:
     return marks, np.minimum(told_ns[trace.events.name[marks]], _DEAREST_ENTRY_NS * 1000)
 
 
-def _runs_around(trace: Trace, events: Int64, runs: LineRuns) -> Int64:
+def runs_around(trace: Trace, events: Int64, runs: LineRuns) -> Int64:
     """The run of a line that was open at the start of each event, -1 for none."""
     of, nodes = trace.events, runs.nodes
     return innermost(of.start_ns[events], of.thread[events], of.start_ns[nodes], of.end_ns[nodes], of.thread[nodes])
@@ -220,7 +220,7 @@ def recording_cost(
     `taken_by_run` is what plain steps tell (`BesidePlain`), shape (k,).
     """
     marks, marked_ns = marked_costs(trace)
-    around = _runs_around(trace, marks, runs)
+    around = runs_around(trace, marks, runs)
     nodes = np.concatenate((runs.nodes, runs.library, marks))
     entry_ns = np.full(len(runs.nodes) + len(runs.library), cost_of_entry_ns(trace, scopes))
     cost_ns = np.concatenate((entry_ns, marked_ns))
