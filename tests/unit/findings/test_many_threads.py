@@ -41,7 +41,7 @@ def test_with_a_device_no_more_is_saved_than_it_is_idle(findings_of):
         ({}, 2),
         ({"others_cores": 7.9}, 1),
         ({"others_cores": 0.1, "allowed_cores": 3}, 3),
-        ({"others_cores": 0.1, "quota_cores": 1.5}, 2),
+        ({"others_cores": 0.1, "quota_cores": 1.5}, 1),
         ({"others_cores": None, "allowed_cores": 0}, None),
         ({"core_wait_ratio": 0.14}, None),
         ({"core_wait_ratio": None}, None),

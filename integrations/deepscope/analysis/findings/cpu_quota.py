@@ -16,15 +16,6 @@ LEAST_SHARE = 0.1
 """Of the periods the process must have been stopped in."""
 
 
-def usable_cores(facts: Facts) -> int:
-    """How many cores the program may use: the machine's, or the container's quota; 0 where that is not known."""
-    account = facts.trace.header.counters
-    if account is None or not account.cores:
-        return 0
-    quota = account.container.cpus
-    return min(account.cores, max(int(quota), 1)) if quota else account.cores
-
-
 def _find(facts: Facts) -> Iterator[Finding]:
     account = facts.trace.header.counters
     periods = facts.levels.get(("container periods", "all"))

@@ -11,7 +11,6 @@ import numpy as np
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.already_set import loader_workers
-from deepscope.analysis.findings.cpu_quota import usable_cores
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.line_remedies import line_remedy
@@ -118,7 +117,7 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
             f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
         )
     known = "" if has_workers is not None else ": the trace does not say how many it has"
-    cores = usable_cores(facts)
+    cores = facts.usable_cores
     if cores == 1:
         return (slowest or "Prepare the data beforehand.") + " There is one core: processes would not run beside it."
     there = f"; {cores} cores are there" if cores else ""
@@ -208,7 +207,7 @@ def _is_of_small_calls(facts: Facts) -> bool:
 
 def _with_workers(facts: Facts) -> str:
     count = worker_count(facts.trace) or loader_workers(facts.trace) or 0
-    cores, columns = usable_cores(facts), facts.analysis.columns
+    cores, columns = facts.usable_cores, facts.analysis.columns
     workers = columns["worker_ns"][:-1]
     computes = not workers.any() or 2 * int(columns["worker_cpu_ns"].sum()) >= int(columns["worker_ns"].sum())
     if not workers.any():

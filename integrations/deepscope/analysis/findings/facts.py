@@ -62,6 +62,21 @@ class Facts:
         return round(self.wall_ns * (1 - ((machine.core_wait_ratio if machine is not None else None) or 0)))
 
     @cached_property
+    def usable_cores(self) -> int:
+        """How many cores the program may use: the machine's, those it is bound to, its quota; 0 if none is known."""
+        machine, counters = self.trace.header.machine, self.trace.header.counters
+        known = [machine.cores, machine.allowed_cores, machine.quota_cores] if machine is not None else []
+        known += [counters.cores, counters.container.cpus] if counters is not None else []
+        return max(int(min(count for count in known if count)), 1) if any(known) else 0
+
+    @cached_property
+    def free_cores(self) -> int:
+        """Of these, how many other processes leave it, at least 1."""
+        machine = self.trace.header.machine
+        cores, others = (machine.cores, machine.others_cores or 0.0) if machine is not None else (0, 0.0)
+        return max(min(self.usable_cores, round(cores - others)), 1)
+
+    @cached_property
     def devices(self) -> int:
         """How many devices do work in the trace, at least 1."""
         return max(len(self.work.busy), 1)

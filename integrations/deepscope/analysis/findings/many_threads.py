@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding
-from deepscope.trace.format.header import MachineUse
 
 LEAST_WAIT = 0.15
 """Of the time in which the process's threads could run they must have waited for a core."""
@@ -18,7 +17,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if machine is None or settings is None or not machine.cores:
         return
     waited = machine.core_wait_ratio or 0.0
-    free = free_cores(machine)
+    free = facts.free_cores
     if waited < LEAST_WAIT or settings.threads <= free:
         return
     saving_ns = waited * facts.wall_ns
@@ -42,13 +41,6 @@ def _find(facts: Facts) -> Iterator[Finding]:
         f"for each other keep cores busy; loader workers and other ranks need cores of their own{_used(others)}.",
         is_bound=True,
     )
-
-
-def free_cores(machine: MachineUse) -> int:
-    """The cores that the process may use and other processes leave it, at least 1."""
-    known = [float(machine.cores), machine.allowed_cores, machine.quota_cores]
-    usable = min(count for count in known if count)
-    return max(round(min(usable, machine.cores - (machine.others_cores or 0.0))), 1)
 
 
 def _cores(count: int) -> str:
