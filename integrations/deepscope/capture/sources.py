@@ -7,7 +7,10 @@ import linecache
 import os
 import subprocess
 import tokenize
+import zipimport
+import zlib
 from collections.abc import Collection, Iterable
+from importlib.util import decode_source
 from pathlib import Path
 
 from deepscope.trace.format.header import File, Git
@@ -42,16 +45,26 @@ def describe_file(path: str, source: str) -> File:
 
 
 def source_text(path: str) -> str | None:
-    """The text of a file, or of a notebook's cell, which only `linecache` has; None where neither is there."""
+    """The text of a file, also of one in an archive, or of a notebook's cell, which only `linecache` has; else None."""
     try:
         with tokenize.open(path) as stream:  # in the encoding that the file declares, as Python read it
             return stream.read()
+    except NotADirectoryError:
+        return _archived_text(path)
     except (OSError, SyntaxError, ValueError):  # UnicodeError is one; a name with a null character is another
         pass
     cached = linecache.cache.get(path)
     if cached is not None and len(cached) == 4 and not Path(path).exists():
         return "".join(cached[2])
     return None
+
+
+def _archived_text(path: str) -> str | None:
+    """The text of a file in a ZIP archive that Python imports from; None where there is none."""
+    try:
+        return decode_source(zipimport.zipimporter(os.path.dirname(path)).get_data(path))
+    except (ImportError, OSError, SyntaxError, ValueError, zlib.error):
+        return None
 
 
 _TIMEOUT_S = 5.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -127,6 +128,12 @@ def test_the_root_is_the_nearest_folder_upward_with_a_marker(project: Path) -> N
 
 def test_an_installed_script_gives_way_to_the_current_folder(project: Path) -> None:
     assert find_root(project / ".venv" / "bin" / "tool.py", folder=project / "pkg") == project
+
+
+def test_a_script_in_an_archive_stands_where_the_archive_does(project: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(project / "app.pyz", "w") as archive:
+        archive.writestr("__main__.py", "")
+    assert find_root(project / "app.pyz" / "__main__.py", folder=tmp_path) == project
 
 
 def test_without_a_marker_it_is_the_scripts_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,12 +34,15 @@ def find_root(script: str | Path | None = None, folder: str | Path | None = None
     """The project's folder: the nearest one upward from the script (else from `folder`, the current one) with a marker.
 
     Without a marker upward it is the script's own folder. A script that is itself installed (`pytest`, `torchrun`) says
-    nothing about the project, so that the current folder takes its place.
+    nothing about the project, so that the current folder takes its place. One in an archive (`python -m zipapp`) stands
+    where the archive does.
     """
     start = Path(folder or current_folder()).resolve()
     script = script or getattr(sys.modules.get("__main__"), "__file__", None)
-    if script is not None and Path(script).is_file() and not _is_installed_script(Path(script)):
-        start = Path(script).resolve().parent
+    if script is not None:
+        file = next(place for place in (Path(script), *Path(script).absolute().parents) if place.exists())
+        if file.is_file() and not _is_installed_script(file):
+            start = file.resolve().parent
     return root_above(start)
 
 
