@@ -82,6 +82,7 @@ class LineRecorder:
         self._window: _Window | None = None
         self._prepared: _Window | None = None
         self._refusal = ""
+        self._warned: set[str] = set()
 
     def prepare(self) -> None:
         """Make all that a window needs and measure what its hooks cost, so that `start` takes less of a step."""
@@ -90,7 +91,9 @@ class LineRecorder:
         try:
             user_code = self.user_code if self._lines else _NoCode(self.user_code.root)
             table = ScopeTable(user_code, self._budget, libraries=self._libraries)
-            self._prepared = _Window(table, self._modules, self._limits, on_outermost=self.on_outermost)
+            self._prepared = _Window(
+                table, self._modules, self._limits, on_outermost=self.on_outermost, warned=self._warned
+            )
         except Exception as error:  # noqa: BLE001 - the run goes on without lines
             self._refusal = f"lines are not recorded: {type(error).__name__}: {error}"
             warn(self._refusal)
@@ -137,6 +140,7 @@ class _Window:
         limits: Limits,
         *,
         on_outermost: Callable[[FrameType], None] | None,
+        warned: set[str],
     ) -> None:
         _hide_hooks()
         _costs.prepare()
@@ -150,6 +154,8 @@ class _Window:
         self._is_unhooked = False
         """Whether the hooks were taken out before the window's end."""
         self._warnings: list[str] = []
+        self._warned = warned
+        """What earlier windows of this recording have warned of; the trace says it again, the terminal does not."""
         self._operator_ns = 0.0
         self._underway: list[int] = []
 
@@ -220,7 +226,8 @@ class _Window:
     def _note(self, message: str, error: BaseException | None = None) -> None:
         detail = f": {type(error).__name__}: {error}" if error is not None else ""
         self._warnings.append(message + detail)
-        if len(self._warnings) == 1:
+        if len(self._warnings) == 1 and message not in self._warned:
+            self._warned.add(message)
             warn(message, error)
 
     def _record(self) -> LineRecord:

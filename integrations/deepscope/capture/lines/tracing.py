@@ -68,7 +68,10 @@ class TracingHooks:
         holder = sys.gettrace()
         if holder is not None:
             name = f"{getattr(holder, '__module__', '')}.{getattr(holder, '__qualname__', type(holder).__qualname__)}"
-            return f"a debugger or coverage tool holds sys.settrace ({name.strip('.')})"
+            return (
+                f"a debugger or coverage tool holds sys.settrace ({name.strip('.')}); record without it, "
+                "or with Python 3.12 or later"
+            )
         self._is_on = True
         if self._table.libraries is not None:
             self._table.libraries.on_open = self._look_again
