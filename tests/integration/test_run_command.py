@@ -1,5 +1,6 @@
 """`deepscope run`: a program recorded without a change to it, and left to behave as without DeepScope around it."""
 
+import os
 import subprocess
 import sys
 import zipapp
@@ -171,6 +172,22 @@ def test_a_program_that_records_itself_is_left_to_it(folder):
     assert not (folder / "deepscope_logs").exists()
     assert len(load_profile(folder / "own", cache=False).steps) == 2
     assert "nothing was recorded" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_forked_child_that_makes_the_first_steps_is_recorded_and_its_parent_speaks_of_itself(folder):
+    start = "multiprocessing.get_context('fork').Process(target=main)"
+    main = f"child = {start}; child.start(); child.join(); sys.exit(child.exitcode)\n"
+    write(
+        folder,
+        program=PROGRAM.replace("import pickle", "import multiprocessing, pickle").replace("main()\n    END", main),
+    )
+    done = run(folder, "train.py")
+    assert done.returncode == 0, done.stderr
+    (trace,) = traces(folder)
+    assert "helper.py" in [Path(line.file).name for line in load_profile(trace, cache=False).lines]
+    assert "nothing was recorded in this process: no torch optimizer made a step in it" in done.stderr
+    assert "processes that the program starts record with deepscope.profile" in done.stderr
 
 
 COMPILED = """\

@@ -147,7 +147,9 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
         click.echo()
         emit(rendered(profile, "text", limit=limit), None)
     elif by_optimizer and not recorded.traces and "deepscope.capture.recorder" not in sys.modules:
-        click.echo("deepscope: nothing was recorded: no torch optimizer made a step; --whole records all", err=True)
+        words = "no torch optimizer made a step in it; --whole records all of it"
+        words += ", and processes that the program starts record with deepscope.profile"
+        click.echo(f"deepscope: nothing was recorded in this process: {words}", err=True)
 
 
 def _tell_of_ranks(ranks: Any) -> None:
