@@ -381,8 +381,11 @@ class Recorder:
         if self._leave_to_its_thread(complete=complete):
             return
         with held_back():
-            self._window, self._reserve, self._state = None, None, _State.WAITING
+            reserve, self._reserve = self._reserve, None
+            self._window, self._state = None, _State.WAITING
             self._end(window)
+            if reserve is not None:
+                reserve.discard()
             audit = StepAudit(self._session.user_code) if self._is_to_be_audited(window, complete=complete) else None
             self._save(self._exported(window, complete=complete, audit=audit))
         self._end_with_what_is_saved()
@@ -525,6 +528,8 @@ class Recorder:
         self._end(window)
         is_short = not window.steps
         other = self._exported(reserve, complete=complete) if is_short and reserve is not None else None
+        if reserve is not None and other is None:
+            reserve.discard()
         skip = is_short and (other is not None or bool(self.traces))
         self._save(self._exported(window, complete=complete, otherwise=other, skip_if_empty=skip))
 

@@ -259,7 +259,10 @@ class Window:
         self.cost_ns["stop"] = time.perf_counter_ns() - started
 
     def discard(self) -> None:
-        """Leave torch as it was before; a profiler that was prepared and never started would spoil the next one."""
+        """Leave torch as it was before, and forget what was recorded.
+
+        A profiler that was prepared and never started would spoil the next one.
+        """
         if self.is_recording:
             self.end()
         elif self._state is _State.PREPARED:
@@ -270,7 +273,7 @@ class Window:
             if not self._is_another_open():
                 self._profiler.start_trace()
                 self._profiler.stop_trace()
-            self._let_go()
+        self._let_go()
 
     def take_hooks_out(self) -> None:
         """On a thread that may not end it: leave nothing at work but torch's recording."""
@@ -297,13 +300,22 @@ class Window:
         return not way.is_giving_way and way.may_be_another and torch_compat.is_taken(self._profiler)
 
     def _let_go(self) -> None:
-        """Forget torch's profiler, so that nobody takes it for one that still records."""
+        """Forget torch's profiler, so that nobody takes it for one that still records, and all of its events with it.
+
+        It is part of a cycle, which would keep them until garbage is collected: for good, where that is off.
+        """
         self._profiler.profiler = None
 
     def export(self, path: Path) -> None:
-        """Write torch's own trace, uncompressed; torch holds the GIL meanwhile, so a thread would gain nothing."""
+        """Write torch's own trace, uncompressed, and forget its events, also where that fails.
+
+        torch holds the GIL meanwhile, so a thread would gain nothing.
+        """
         started = time.perf_counter_ns()
-        self._profiler.export_chrome_trace(str(path))
+        try:
+            self._profiler.export_chrome_trace(str(path))
+        finally:
+            self._let_go()
         self.cost_ns["export"] = time.perf_counter_ns() - started
 
     def _open_step(self, name: str) -> None:

@@ -21,7 +21,7 @@ from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.lightning import DeepProfiler
 from deepscope.trace.read import read_trace
 from lightning_runs import QUIET, QUIET_MARKS, loader, make_model
-from recorded import TESTS, Net, load, train_step
+from recorded import TESTS, Net, load, run_python, train_step
 from warm_python import run_warm
 
 pytestmark = QUIET_MARKS
@@ -192,3 +192,24 @@ def test_looking_at_memory_after_an_exception_is_no_part_of_the_last_step(
     assert beyond_the_last_step(trace) == []
     assert len(pauses) == 1
     assert pauses_within(trace, pauses) == []
+
+
+def test_torchs_events_are_gone_with_the_window_where_garbage_is_not_collected(tmp_path: Path) -> None:
+    command = """
+    import deepscope, gc, os, torch, torch.autograd.profiler, weakref
+    made = []
+    class Profile(torch.autograd.profiler.profile):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            made.append(weakref.ref(self))
+    torch.autograd.profiler.profile = Profile
+    gc.disable()
+    with deepscope.profile(os.environ['FOLDER'], wait=1, warmup=1, active=2, repeat=2) as recording:
+        for _ in range(9):
+            torch.ones(3).sum()
+            recording.step()
+    assert len(recording.traces) == 2
+    assert len(made) >= 2 and not any(one() for one in made), made
+    """
+    done = run_python(command, FOLDER=str(tmp_path / "runs"))
+    assert done.returncode == 0, done.stderr
