@@ -62,7 +62,7 @@ def source_text(path: str) -> str | None:
 def _archived_text(path: str) -> str | None:
     """The text of a file in a ZIP archive that Python imports from; None where there is none."""
     try:
-        return decode_source(zipimport.zipimporter(os.path.dirname(path)).get_data(path))
+        return decode_source(zipimport.zipimporter(str(Path(path).parent)).get_data(path))
     except (ImportError, OSError, SyntaxError, ValueError, zlib.error):
         return None
 
