@@ -129,7 +129,7 @@ def is_slowed(
     is_all_python: bool = False,
     uncertain: float = math.nan,
 ) -> bool:
-    """Whether a line's Python time is mostly an estimate, or may be wrong by more than 2 ms a step and a quarter.
+    """Whether a line's cost, Python and operators, may be wrong by more than 2 ms a step and a quarter.
 
     An estimate it is where more was taken off than is left. `sys.settrace` makes Python itself slower: up to twice
     where nothing calls a hook; `lines.slowdown` times between hooks, which take about as long as what runs there.
@@ -139,8 +139,8 @@ def is_slowed(
     `uncertain` is the part of the line's time by which it may be wrong as far as plain steps tell, nan where they do
     not (`plain_pace.py`).
     """
-    close_ns = _CLOSE_NS * max(steps, 1)
-    if uncertain * (recording_ns + python_ns) <= max(close_ns, python_ns / 4):
+    close_ns = max(_CLOSE_NS * max(steps, 1), (python_ns + operators_ns) / 4)
+    if uncertain * (recording_ns + python_ns) <= close_ns:
         return False
     if recording_ns > python_ns and _ERROR.get(lines.backend or "", 0.0) * recording_ns > close_ns:
         return True
@@ -149,7 +149,7 @@ def is_slowed(
     unseen_ns = python_ns / 2 if is_all_python else 0.0
     if lines.slowdown > 1:
         unseen_ns = max(unseen_ns, min(python_ns, recording_ns) * (1 - 1 / lines.slowdown))
-    return unseen_ns > max(close_ns, python_ns / 4)
+    return unseen_ns > close_ns
 
 
 def _between_ns(trace: Trace, scopes: Scopes, runs: LineRuns, entry_ns: int) -> int:
