@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from deepscope.errors import DeepScopeError
+
 _hearer: Callable[[str], None] | None = None
 
 _SOURCE_WORDS = {
@@ -60,8 +62,10 @@ def warn(message: str, error: BaseException | None = None) -> None:
 
 
 def error_words(error: BaseException) -> str:
-    """The class and text of an exception; one of the user's own may be unable to say its text."""
+    """The class and text of an exception, of ours the text alone; one of the user's may be unable to say its text."""
     try:
+        if isinstance(error, DeepScopeError):
+            return str(error)
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - as above
         return type(error).__name__

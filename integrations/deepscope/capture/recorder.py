@@ -318,7 +318,7 @@ class Recorder:
             f"the window ends early{recorded}: torch may take {needed} of memory to end it, and {free} are free; "
             f"{fewer} for a shorter time"
         )
-        self._close(window, complete=False)
+        self._close(window, complete=False, is_audited=bool(recorded))
 
     @guarded
     def _end_without_steps(self, shortage: tuple[int, int]) -> None:
@@ -377,7 +377,8 @@ class Recorder:
             self._window, self._reserve, self._state = None, window, _State.WAITING
             self._end(window)
 
-    def _close(self, window: Window, *, complete: bool = True) -> None:
+    def _close(self, window: Window, *, complete: bool = True, is_audited: bool | None = None) -> None:
+        """End and save a window; steps behind it may be looked at where it is `complete` or, told so, anyhow."""
         if self._leave_to_its_thread(complete=complete):
             return
         with held_back():
@@ -386,14 +387,16 @@ class Recorder:
             self._end(window)
             if reserve is not None:
                 reserve.discard()
-            audit = StepAudit(self._session.user_code) if self._is_to_be_audited(window, complete=complete) else None
+            if is_audited is None:
+                is_audited = complete and window.steps > 0
+            audit = StepAudit(self._session.user_code) if is_audited and self._may_look_at_steps else None
             self._save(self._exported(window, complete=complete, audit=audit))
         self._end_with_what_is_saved()
         self._audit = audit or self._audit
 
-    def _is_to_be_audited(self, window: Window, *, complete: bool) -> bool:
-        is_first = self._audit is None and self._session.options.audit
-        return is_first and complete and window.steps > 0
+    @property
+    def _may_look_at_steps(self) -> bool:
+        return self._audit is None and self._session.options.audit
 
     def _leave_to_its_thread(self, *, complete: bool, is_wanted: bool = True) -> bool:
         """Whether the open window is another thread's; that one ends it then, and here it is open no longer."""

@@ -320,6 +320,24 @@ def test_a_run_that_ends_too_early_says_so_and_keeps_its_trace(tmp_path):
     assert [one for one in recording.profile.findings if one.code == "DS033"] == []
 
 
+def test_behind_a_window_that_was_cut_short_of_memory_steps_are_looked_at_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr("deepscope.capture.end_memory.EndMemory.shortage", lambda _: (4 << 30, 6 << 30))
+    step = fine_tuning(is_frozen=False)
+    with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=3, audit=True) as recording:
+        for _ in range(2):
+            step()
+            recording.step()
+        step()
+        with pytest.warns(deepscope.RecordingWarning, match="ends early"):
+            recording.step()
+        for _ in range(5):
+            step()
+            recording.step()
+    assert recording.profile is not None
+    assert recording.profile.audit is not None
+    assert (recording.profile.audit.steps, recording.profile.audit.left_out) == (STEPS, "")
+
+
 def test_a_recording_looks_at_nothing_unless_it_is_asked_to(tmp_path):
     step = fine_tuning(is_frozen=False)
     with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=2) as recording:
