@@ -108,8 +108,9 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     is_by_sample = function is None or function.function.rsplit(".", 1)[-1] in _GETTERS
     if not slowest and is_by_sample and _is_of_small_calls(facts):
         return (
-            "Take whole batches (`dataset[indices]`, or a `BatchSampler` as the `sampler` with `batch_size=None`): "
-            "most of it is calls for single samples, which cost more to send between processes than to make."
+            "Take whole batches (`dataset[indices]`, or a `BatchSampler` as the `sampler` with `batch_size=None`), "
+            "transformed beforehand or together: most of it is calls for single samples, which cost more to send "
+            "between processes than to make."
         )
     if function is not None:
         place = Path(function.file).name + (f":{function.first_line}" if function.first_line else "")
