@@ -77,12 +77,13 @@ LINES = {
     "DS037": "edges = self.edges(features)",
     "DS038": "wanted = self.teacher(x).detach()",
     "DS043": "return (y[:, None] - self.points).square().sum(dim=-1).neg()",
+    "DS044": "shown = images if self.mended else images.clone()",
     "DS041": "x = self.words(sentence)",
     "DS040": "shown = self.items(item)",
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
 }
 """The line that each program's mistake is found at."""
-AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040", "DS041", "DS043"}
+AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040", "DS041", "DS043", "DS044"}
 """Mistakes that show in steps that are looked at."""
 
 

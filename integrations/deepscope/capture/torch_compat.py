@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 import torch
+from torch.utils import _python_dispatch
 
 OutOfMemoryError: type[BaseException] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
 """Of a device; torch has it under this name from 2.5 on."""
@@ -266,6 +267,19 @@ def memory_events(recording: Any) -> list[tuple[int, int]] | None:
         ]
     except AttributeError:
         return None
+
+
+def is_in_autocast() -> bool:
+    """Whether this thread is within `torch.autocast`, on or off; a dispatch mode is always told that it is off."""
+    depth = int(torch.autocast_increment_nesting())
+    torch.autocast_decrement_nesting()
+    return depth > 1
+
+
+def without_modes() -> AbstractContextManager[Any]:
+    """While it is entered no dispatch mode sees an operator."""
+    disable = getattr(_python_dispatch, "_disable_current_modes", None)
+    return disable() if disable is not None else nullcontext()
 
 
 def next_node_number() -> int:

@@ -68,7 +68,8 @@ def test_results_and_random_numbers_are_the_same_to_the_bit(name: str):
 def test_a_program_without_a_mistake_has_none_of_what_is_looked_for(name: str):
     account = looked_at_all(PROGRAMS[name]().step).account
     assert bool(account.gradients) == (name == "adversarial")  # the generator's pass gives the critic gradients, too
-    assert (account.graphs, account.kept, account.broadcasts, account.padding) == ([], [], [], [])
+    looked_for = account.graphs, account.kept, account.broadcasts, account.padding, account.copies
+    assert looked_for == ([], [], [], [], [])
     assert [one for one in account.results if one.result_bytes > 4096] == []
 
 

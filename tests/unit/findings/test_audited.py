@@ -1,4 +1,4 @@
-"""DS033 to DS040: what was found in steps that were looked at, with the times of those that were recorded."""
+"""DS033 to DS044: what was found in steps that were looked at, with the times of those that were recorded."""
 
 from __future__ import annotations
 
@@ -253,3 +253,31 @@ def test_work_on_a_large_tensor_is_saved_and_has_a_remedy_by_its_operator(findin
     assert found.saving_ns == pytest.approx(2 * (150 + backward_us) * US, rel=0.4)
     assert found.message == f"{name} broadcasts to a tensor of [4, 5, 6], 2KiB, which sum makes small again"
     assert remedy in found.remedy.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said", "remedy"),
+    [
+        ({"need": "none"}, "a copy is made here (clone of [4, 5], 2KiB a step) and only read", "`.detach()`"),
+        ({"need": "layout", "reader": "aten::mm"}, "for a layout that mm does not need", "`.contiguous()`"),
+        (
+            {"need": "layout", "reader": "aten::_scaled_dot_product_flash_attention"},
+            "for a layout that scaled_dot_product_attention does not need",
+            "`.contiguous()`",
+        ),
+        ({"need": "layout", "name": "aten::repeat", "reader": "aten::add"}, "(repeat of [4, 5]", "broadcasting"),
+        ({"need": "once", "name": "aten::_to_copy", "times": 1200}, "1,200 copies are made here (to of [4, 5]", "once"),
+        ({"need": "none", "name": "aten::copy_"}, "a copy is made here (deepcopy, 2KiB a step)", "`.detach()`"),
+    ],
+)
+def test_a_needless_copy_saves_its_time_and_says_what_to_read(
+    findings_of, changes: dict[str, Any], said: str, remedy: str
+):
+    row = {"place": 0, "name": "aten::clone", "shape": [4, 5], "times": 1, "result_bytes": 2048}
+    row |= {"operators": [[0, "aten::mm", 1, 0], [0, "aten::relu", 2, 1]], **changes}
+    found = found_in(findings_of, {"places": PLACES, "copies": [row]}, "DS044")
+    assert found.saving_ns == found.evidence["copying_ns"] == 2 * 25 * US
+    assert said in found.message
+    assert remedy in found.remedy.text
+    little = row | {"operators": [[0, "aten::mm", 1, 0]]}
+    assert findings_of(recorded({"places": PLACES, "copies": [little]}), "DS044") == []

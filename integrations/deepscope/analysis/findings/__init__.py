@@ -24,6 +24,7 @@ from deepscope.analysis.findings import (
     layout_conversions,
     logging_lines,
     many_threads,
+    needless_copies,
     numa_placement,
     padded_batches,
     python_lines,
@@ -93,6 +94,7 @@ RULES = (
     padded_batches.RULE,
     kept_graphs.RULE,
     broadcasts.RULE,
+    needless_copies.RULE,
 )
 """By code."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from enum import Enum, auto
 from pathlib import Path
 from types import CodeType, FrameType
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from torch import nn
 
+from deepscope.capture.audit import mode
 from deepscope.capture.lines import UserCode
 
 PathEntry = tuple[CodeType, int]
@@ -21,11 +23,23 @@ class _Kind(Enum):
     """`Module._call_impl`, through which each call of a module passes."""
     CLIPPING = auto()
     LOADING = auto()
+    BENEATH = auto()
+    """What torch runs between a line and its operator, and `copy.deepcopy` of a tensor or a container."""
     OTHER = auto()
 
 
 _CLIPPING = str(Path("torch", "nn", "utils", "clip_grad.py"))
 _LOADING = str(Path("torch", "utils", "data", "_utils"))
+_BENEATH = {
+    mode.__file__: {"__torch_dispatch__"},
+    str(Path("torch", "_compile.py")): {"inner"},
+    str(Path("torch", "_dynamo", "eval_frame.py")): {"_fn"},
+    str(Path("torch", "utils", "_device.py")): {"__torch_function__"},
+    str(Path("torch", "_tensor.py")): {"__deepcopy__"},
+    str(Path("torch", "storage.py")): {"__deepcopy__", "_deepcopy", "clone"},
+    copy.__file__: {"deepcopy", "_deepcopy_dict", "_deepcopy_list", "_deepcopy_tuple"},
+}
+"""Functions by how the path of their file ends."""
 
 
 class Call(NamedTuple):
@@ -41,6 +55,8 @@ class Call(NamedTuple):
     """Whether gradients are being clipped."""
     is_loading: bool
     """Whether a data loader gets a batch."""
+    is_direct: bool
+    """Whether a line of the user's calls it, and no library in between; `copy.deepcopy` counts as the line's."""
 
 
 class CallPaths:
@@ -58,7 +74,8 @@ class CallPaths:
         """The call that runs in `frame` and those around it."""
         entries: list[PathEntry] = []
         modules: list[tuple[str, int]] = []
-        is_clipping = is_loading = False
+        is_clipping = is_loading = is_direct = False
+        is_beneath = True
         while frame is not None:
             code = frame.f_code
             kind = self._kinds.get(code) or self._kind_of(code)
@@ -70,6 +87,8 @@ class CallPaths:
                 is_clipping = True
             elif kind is _Kind.LOADING:
                 is_loading = True
+            if is_beneath and kind is not _Kind.BENEATH:
+                is_beneath, is_direct = False, kind is _Kind.USER
             frame = frame.f_back
         depth = len(entries)
         path = tuple(reversed(entries))
@@ -79,7 +98,7 @@ class CallPaths:
             self.paths.append(path)
         modules.reverse()
         names, depths = tuple(name for name, _ in modules), tuple(depth - inner for _, inner in modules)
-        return Call(number, names, depths, is_clipping, is_loading)
+        return Call(number, names, depths, is_clipping, is_loading, is_direct)
 
     def _kind_of(self, code: CodeType) -> _Kind:
         if code is self._module_call:
@@ -88,6 +107,8 @@ class CallPaths:
             kind = _Kind.CLIPPING
         elif _LOADING in code.co_filename:
             kind = _Kind.LOADING
+        elif any(code.co_filename.endswith(end) and code.co_name in names for end, names in _BENEATH.items()):
+            kind = _Kind.BENEATH
         else:
             kind = _Kind.USER if self._code.owns(code.co_filename) else _Kind.OTHER
         self._kinds[code] = kind

@@ -16,7 +16,7 @@ from deepscope.capture.audit.call_paths import Call
 from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
 
 _DOUBLE = frozenset({torch.float64, torch.complex128})
-_untyped_storage = torch.Tensor.untyped_storage
+untyped_storage = torch.Tensor.untyped_storage
 """As it is before `UnseenUses` takes its place."""
 
 
@@ -172,7 +172,7 @@ class Flow:
     def key_of(self, tensor: torch.Tensor) -> int | None:
         """The number of a tensor's storage, which is no other's while the steps are looked at; None without one."""
         try:
-            return int(_untyped_storage(tensor)._cdata)
+            return int(untyped_storage(tensor)._cdata)
         except Exception:  # noqa: BLE001 - sparse tensors, and tensors of somebody's own kind
             return None
 
@@ -180,6 +180,16 @@ class Flow:
         """The operations that made what a tensor holds."""
         state = self._storage_of(tensor)
         return [] if state is None else state.writers
+
+    def is_used_unseen(self, key: int) -> bool:
+        """Whether somebody may look at a storage, or write to it, at any time."""
+        state = self._storages.get(key)
+        return state is not None and state.is_used_unseen
+
+    def is_gone(self, key: int) -> bool:
+        """Whether nobody has a storage any more."""
+        state = self._storages.get(key)
+        return state is not None and bool(state.reference.expired())
 
     def pass_on(self, name: str, tensor: torch.Tensor, call: Call, step: int) -> int:
         """An operation that passes a tensor on as it is; its number."""
@@ -256,7 +266,7 @@ class Flow:
             return None
         state = self._storages.get(key)
         if state is None:
-            state = self._storages[key] = _Storage(_untyped_storage(tensor))
+            state = self._storages[key] = _Storage(untyped_storage(tensor))
         return state
 
     def _write(self, tensor: torch.Tensor, number: int, *, is_whole: bool) -> None:
@@ -266,7 +276,7 @@ class Flow:
             return
         state = self._storages.get(key)
         if state is None:
-            state = self._storages[key] = _Storage(_untyped_storage(tensor))
+            state = self._storages[key] = _Storage(untyped_storage(tensor))
         elif not is_whole:
             self.operations[number].inputs.update(one for one in state.writers if one != number)
         state.is_read = False
@@ -297,6 +307,6 @@ def _is_double(tensor: torch.Tensor) -> bool:
 
 def _covers_storage(tensor: torch.Tensor) -> bool:
     try:
-        return bool(tensor.numel() * tensor.element_size() == _untyped_storage(tensor).nbytes())
+        return bool(tensor.numel() * tensor.element_size() == untyped_storage(tensor).nbytes())
     except Exception:  # noqa: BLE001 - as in `key_of`
         return False

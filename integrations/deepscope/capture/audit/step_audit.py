@@ -16,6 +16,7 @@ from deepscope.capture.audit.broadcasts import broadcasts
 from deepscope.capture.audit.double_work import double_work
 from deepscope.capture.audit.kept_graphs import kept_graphs
 from deepscope.capture.audit.mode import AuditMode, is_another_active
+from deepscope.capture.audit.needless_copies import needless_copies
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.padded_work import padded_work
 from deepscope.capture.audit.places import FoundPlace, Places
@@ -25,7 +26,7 @@ from deepscope.capture.audit.table_gradients import table_gradients
 from deepscope.capture.audit.unseen_uses import foreign_extensions
 from deepscope.capture.audit.unused_gradients import unused_gradients
 from deepscope.capture.audit.unused_graphs import trained, unused_graphs
-from deepscope.capture.audit.unused_results import unused_results
+from deepscope.capture.audit.unused_results import unused_results, used
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.awaited_steps import AwaitedSteps
 from deepscope.capture.lines import UserCode
@@ -169,6 +170,7 @@ def _audited(watch: Watch) -> Audited:
     extensions = foreign_extensions()
     work, used_up = StepWork(watch, places), trained(watch)
     watch.gradients.end(optimizers)
+    live = used(watch, unread_is_used=bool(extensions))
     account = AuditAccount(
         steps=watch.step,
         operators=sum(one.step == 0 for one in watch.flow.operations),
@@ -177,12 +179,13 @@ def _audited(watch: Watch) -> Audited:
         slices=sliced_calls(watch, places)[:MOST_ROWS],
         same=same_work(watch, places)[:MOST_ROWS],
         double=double_work(watch, places),
-        results=unused_results(watch, work, places, unread_is_used=bool(extensions))[:MOST_ROWS],
+        results=unused_results(watch, work, places, live=live)[:MOST_ROWS],
         graphs=unused_graphs(watch, work, places, used_up=used_up)[:MOST_ROWS],
         padding=padded_work(watch, work, places)[:MOST_ROWS],
         kept=kept_graphs(watch, places, used_up=used_up)[:MOST_ROWS],
         broadcasts=broadcasts(watch, work, places)[:MOST_ROWS],
         tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
+        copies=needless_copies(watch, work, places, live=live)[:MOST_ROWS] if not extensions else [],
     )
     return Audited(account, places.all)
 

@@ -23,6 +23,8 @@ _METHODS = (
     "__repr__",
 )
 """`__array__`, `deepcopy`, Numba and Triton go through one of them."""
+_DEEP_COPY = frozenset(one.__code__ for one in (torch.Tensor.__deepcopy__, torch.Tensor._typed_storage))
+"""They ask for the storage, which is then copied by operators."""
 _OF_TORCH = ("torch", "torchvision", "torchaudio")
 _KINDS = ("torch.Tensor", "at::Tensor")
 """As pybind11 writes them in a function's signature."""
@@ -60,7 +62,7 @@ class UnseenUses:
 
         def watched(self_: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             see = self._see
-            if see is not None:
+            if see is not None and sys._getframe(1).f_code not in _DEEP_COPY:
                 with suppress(Exception):
                     see(self_)
             return method(self_, *args, **kwargs)

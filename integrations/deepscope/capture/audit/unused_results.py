@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Set
 
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork
@@ -12,11 +12,9 @@ from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import UnusedResults
 
 
-def unused_results(watch: Watch, work: StepWork, places: Places, *, unread_is_used: bool) -> list[UnusedResults]:
-    """Of the first step; `unread_is_used`: what no operator reads may be used by code that shows none."""
-    flow, paths = watch.flow, watch.paths.paths
-    given = [number for one in watch.gradients.all for number in one.operations]
-    live = flow.reaching([*flow.sinks(), *flow.kept(unread_is_used=unread_is_used), *given])
+def unused_results(watch: Watch, work: StepWork, places: Places, *, live: Set[int]) -> list[UnusedResults]:
+    """Of the first step; `live`: what `used` finds."""
+    paths = watch.paths.paths
     uses = [(number, one, number in live) for number, one in work.forward if number in live or one.computes]
     beginnings = wholly((paths[one.call.path], not is_used) for _, one, is_used in uses)
     groups: dict[tuple[int, bool], dict[int, Operation]] = defaultdict(dict)
@@ -35,6 +33,13 @@ def unused_results(watch: Watch, work: StepWork, places: Places, *, unread_is_us
         for (place, whole), unused in groups.items()
     ]
     return sorted(found, key=lambda one: -one.result_bytes)
+
+
+def used(watch: Watch, *, unread_is_used: bool) -> set[int]:
+    """The operations whose results somebody needs; `unread_is_used`: code that shows no operator may use others."""
+    flow = watch.flow
+    given = [number for one in watch.gradients.all for number in one.operations]
+    return flow.reaching([*flow.sinks(), *flow.kept(unread_is_used=unread_is_used), *given])
 
 
 def _module_of(operations: Collection[Operation]) -> str:

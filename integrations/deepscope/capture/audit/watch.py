@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.call_paths import Call, CallPaths
 from deepscope.capture.audit.constants import Constants, fixed_storages
+from deepscope.capture.audit.copies import Copies, parameter_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.graph_nodes import GraphNodes
@@ -45,7 +46,9 @@ class Watch:
         self.lookups: list[tuple[int, Lookup]] = []
         """Of sequences with padding, and their operations."""
         self.slices = Slices(self.flow)
-        self.constants = Constants(self.flow, fixed_storages(self.flow, *living([nn.Module, Optimizer])))
+        modules, optimizers = living([nn.Module, Optimizer])
+        self.constants = Constants(self.flow, fixed_storages(self.flow, modules, optimizers))
+        self.copies = Copies(self.flow, parameter_storages(self.flow, modules))
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
         self.step = 0
         self.passes: list[int] = []
@@ -150,4 +153,6 @@ class Watch:
         added = self.flow.add(returned, call, self.step)
         if len(added) == 1:
             self.flow.operations[added[0]].flops = torch_compat.flops_of(*returned)
+        is_forward = not self._is_in_pass and not call.is_loading
+        self.copies.note(added, returned, may_begin=is_forward and call.is_direct and self.step == 0)
         return added

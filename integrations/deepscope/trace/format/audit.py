@@ -16,6 +16,9 @@ MOST_ROWS = 1_000
 GradientFate = Literal["cleared", "no_optimizer"]
 """Why nobody used a gradient: it was cleared before a step of its optimizer, or no optimizer has its parameter."""
 
+CopyNeed = Literal["none", "layout", "once"]
+"""What a needless copy is needed for: for nothing, for strides that its readers do not need, or once in a step."""
+
 
 class AuditedPlace(msgspec.Struct, array_like=True, frozen=True):
     """A line of the user's that operators were called from."""
@@ -151,6 +154,24 @@ class Broadcast(msgspec.Struct, frozen=True, omit_defaults=True):
     """The same of backward work."""
 
 
+class NeedlessCopies(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Copies that a line makes in one step and could do without."""
+
+    place: Count
+    name: str
+    """Of the operator that makes the largest: `aten::clone`."""
+    need: CopyNeed
+    reader: str = ""
+    """The operator that reads this one first."""
+    shape: list[Count] = []
+    """Of this one."""
+    times: Count = 0
+    result_bytes: Count = 0
+    """Of all of them."""
+    operators: list[OperatorUse] = []
+    """Of the forward work at these lines; `unused` are the copies."""
+
+
 class DoubleWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one step computes with 64 bits a number."""
 
@@ -229,3 +250,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     padding: list[PaddedWork] = []
     kept: list[KeptGraphs] = []
     broadcasts: list[Broadcast] = []
+    copies: list[NeedlessCopies] = []
