@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from audited_programs import looked_at_all, training
+from deepscope.capture.audit import step_audit
+from deepscope.capture.audit.step_audit import STEPS
 from deepscope.trace.format.audit import NeedlessCopies
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
@@ -141,6 +144,7 @@ def given_to_numpy(x: torch.Tensor, m: nn.Module) -> torch.Tensor:
     return x + y
 
 
+KEPT: list[torch.Tensor] = []
 STATE = {"kept": torch.zeros(1), "shown": torch.zeros(1)}
 
 
@@ -154,6 +158,11 @@ def part_that_is_kept_for_the_next_step(x: torch.Tensor, m: nn.Module) -> torch.
     y = x + STATE["shown"]
     STATE["shown"] = x[:1].detach().clone()
     return y
+
+
+def kept_in_a_list(x: torch.Tensor, m: nn.Module) -> torch.Tensor:
+    KEPT.append(x.detach().clone())
+    return x + KEPT[-1]
 
 
 def memory_of_numpy(x: torch.Tensor, m: nn.Module) -> torch.Tensor:
@@ -179,6 +188,7 @@ NEEDED = [
     given_to_numpy,
     kept_till_the_weights_have_changed,
     part_that_is_kept_for_the_next_step,
+    kept_in_a_list,
     memory_of_numpy,
     in_autocast,
     another_backward_pass_in_between,
@@ -213,6 +223,67 @@ def test_readers_that_need_the_copys_layout_have_it(text: str):
 
 def test_of_two_copies_in_a_row_one_is_needed_where_the_first_source_changes():
     assert sum(one.times for one in copies(copy_of_a_copy_whose_source_changes)) == 1
+
+
+def test_a_state_that_goes_on_into_the_next_step_need_not_be_copied():
+    state = [torch.zeros(8, 16, WIDTH)]
+
+    def loss(x: torch.Tensor, m: nn.Module) -> torch.Tensor:
+        y = x + state[0]
+        state[0] = torch.tanh(y).detach().clone()
+        return y
+
+    (found,) = copies(loss)
+    assert (found.need, found.reader) == ("none", "aten::add")
+
+
+def test_a_copy_that_is_a_finding_of_another_rule_is_none():
+    def loss(x: torch.Tensor, m: nn.Module) -> torch.Tensor:
+        x.clone().square()
+        return x * MASK.frozen.clone()
+
+    assert copies(loss) == []
+
+
+MASK = nn.Module()
+MASK.register_buffer("frozen", torch.ones(16, WIDTH))
+
+
+def test_where_extensions_take_tensors_any_copy_may_be_needed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(step_audit, "foreign_extensions", lambda: ["fast_kernels"])
+    assert copies(of_expression("x + x.clone()")) == []
+
+
+def trained(*, with_audit: bool) -> list[torch.Tensor]:
+    """The weights after four steps with copies of all kinds."""
+    torch.manual_seed(7)
+    model = nn.Module()
+    model.layer = nn.Linear(WIDTH, WIDTH)
+    model.position = nn.Parameter(torch.randn(1, 16, WIDTH))
+    seen: list[weakref.ref[torch.Tensor]] = []
+
+    def loss() -> torch.Tensor:
+        assert [one for one in seen if one() is not None] == []
+        x = model.layer(torch.randn(8, 16, WIDTH)) + model.position.repeat(8, 1, 1)
+        copied = x.clone()
+        seen[:] = [weakref.ref(x), weakref.ref(copied)]
+        heads = copied.view(8, 16, 4, 32).transpose(1, 2).contiguous()
+        attended = F.dropout(F.scaled_dot_product_attention(heads, heads, heads), 0.1)
+        return (attended.transpose(1, 2).reshape(x.shape) @ model.layer.weight.t().contiguous()).square().mean()
+
+    step = training(model, loss)
+    if with_audit:
+        assert looked_at_all(step).account.copies
+    else:
+        for _ in range(1 + STEPS):
+            step()
+    step()
+    return [*model.parameters(), torch.get_rng_state()]
+
+
+def test_results_are_the_same_to_the_bit_and_no_tensor_outlives_its_step():
+    pairs = zip(trained(with_audit=False), trained(with_audit=True), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
 
 
 def test_a_default_device_does_not_hide_whose_copy_it_is():

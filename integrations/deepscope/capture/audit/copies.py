@@ -12,8 +12,7 @@ from deepscope.capture.audit.flow import Flow, Returned, tensors_of, untyped_sto
 from deepscope.capture.audit.layouts import SourceLayout, is_laid_out_alike, source_strides
 from deepscope.capture.audit.operator_facts import is_plain
 
-_CASTS = "aten::_to_copy"
-_COPYING = frozenset({"aten::clone", "aten::repeat", _CASTS})
+_COPYING = frozenset({"aten::clone", "aten::repeat", "aten::_to_copy"})
 _INTO_NEW_STORAGE = "aten::copy_"
 """As `copy.deepcopy` copies the bytes of a tensor."""
 _TAKES_STORAGE = "aten::set_"
@@ -96,11 +95,10 @@ class Copies:
 
     def _follow(self, added: range, returned: Returned) -> None:
         facts, key_of = self._flow.facts(returned.function), self._flow.key_of
-        given = (*returned.args, *returned.kwargs.values())
         number = added[-1] if added else -1
         written: set[int | None] = set()
         if not facts.is_view:
-            changed = given if facts.is_opaque else facts.written(returned.args, returned.kwargs)
+            changed = returned.given if facts.is_opaque else facts.written(returned.args, returned.kwargs)
             written.update(key_of(tensor) for tensor in tensors_of((returned.result, *changed)))
         for key in written:
             for one in self._of_source.get(key or 0, ()):
@@ -108,7 +106,7 @@ class Copies:
             for one in self._of_result.get(key or 0, ()):
                 is_begun = facts.name == _TAKES_STORAGE and not one.reader
                 one.is_changed |= not is_begun
-        read = {key_of(tensor) for tensor in tensors_of(given)} - written
+        read = {key_of(tensor) for tensor in tensors_of(returned.given)} - written
         for one in {copied.number: copied for key in read for copied in self._of_result.get(key or 0, ())}.values():
             if not facts.is_view:
                 self._read(one, number, facts.name, returned)
@@ -144,34 +142,16 @@ class Copies:
 
     def _copy_of(self, number: int, source: torch.Tensor, result: torch.Tensor, name: str) -> Copy | None:
         flow = self._flow
-        is_simple = (
-            is_plain(source) and is_plain(result) and not (source.is_nested or source.is_conj() or source.is_neg())
-        )
-        if not is_simple:
+        if not (_has_own_bytes(source) and _has_own_bytes(result) and result.numel()):
             return None
         read, made = flow.key_of(source), flow.key_of(result)
-        if read is None or made is None or read == made or not result.numel():
-            return None
         is_cast = (source.dtype, source.device) != (result.dtype, result.device)
-        if is_cast and torch_compat.is_in_autocast():  # whose casts have a rule of their own
-            return None
-        writers = flow.writers_of(source)
+        if read is None or made is None or read == made or (is_cast and torch_compat.is_in_autocast()):
+            return None  # casts of autocast's have a rule of their own
+        writers = tuple(flow.writers_of(source))
         view = (tuple(source.shape), source.stride(), source.storage_offset())
-        found = Copy(
-            number,
-            read,
-            made,
-            recipe=(
-                name,
-                read,
-                tuple(writers),
-                view,
-                result.dtype,
-                result.device,
-                tuple(result.shape),
-                result.stride(),
-            ),
-        )
+        way = (name, result.dtype, result.device, tuple(result.shape), result.stride())
+        found = Copy(number, read, made, recipe=(read, writers, view, way))
         storage = untyped_storage(source)
         found.is_torchs = bool(storage.resizable())  # NumPy's are not, nor those that processes share
         found.is_known = read in self._parameters or (found.is_torchs and bool(writers))
@@ -181,6 +161,11 @@ class Copies:
         if strides is not None:
             found.layout = SourceLayout(flow, result, strides)
         return found
+
+
+def _has_own_bytes(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is what its bytes and its strides say."""
+    return is_plain(tensor) and not (tensor.is_nested or tensor.is_conj() or tensor.is_neg())
 
 
 def parameter_storages(flow: Flow, modules: Iterable[torch.nn.Module]) -> set[int]:

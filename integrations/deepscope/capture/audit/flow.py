@@ -28,6 +28,11 @@ class Returned(NamedTuple):
     kwargs: dict[str, Any]
     result: Any
 
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """All arguments."""
+        return (*self.args, *self.kwargs.values())
+
 
 class Operation:
     """One call of an operator that computes something."""
@@ -116,7 +121,7 @@ class Flow:
         function, args, kwargs, result = returned
         facts = self.facts(function)
         first = len(self.operations)
-        given = (*args, *kwargs.values())
+        given = returned.given
         if facts.is_view:
             for tensor in tensors_of(given):
                 self._storage_of(tensor)

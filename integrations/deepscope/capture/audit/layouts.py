@@ -49,7 +49,7 @@ class SourceLayout:
 
     def suits(self, name: str, returned: Returned) -> bool:
         """Whether an operator reads the source as fast as the copy, and its results lie as they do or are followed."""
-        if not all(self._is_as_fast(name, one, returned) for one in tensors_of(_given(returned))):
+        if not all(self._is_as_fast(name, one, returned) for one in tensors_of(returned.given)):
             return False
         others = self._on_source(returned)
         results = list(tensors_of((returned.result,)))
@@ -93,10 +93,6 @@ class SourceLayout:
         return torch.empty_strided(value.shape, strides, dtype=value.dtype, device="meta")
 
 
-def _given(returned: Returned) -> tuple[Any, ...]:
-    return (*returned.args, *returned.kwargs.values())
-
-
 def source_strides(source: torch.Tensor, copied: torch.Tensor) -> Strides | None:
     """The strides of a tensor, expanded to the shape of a copy that may repeat it; None where that is not possible."""
     try:
@@ -109,9 +105,8 @@ def source_strides(source: torch.Tensor, copied: torch.Tensor) -> Strides | None
 
 def is_laid_out_alike(source: torch.Tensor, copied: torch.Tensor) -> bool:
     """Whether both have the same shape and strides, those of dimensions with one element apart."""
-    return source.shape == copied.shape and _dimensions(source.shape, source.stride()) == _dimensions(
-        copied.shape, copied.stride()
-    )
+    dimensions = [_dimensions(one.shape, one.stride()) for one in (source, copied)]
+    return source.shape == copied.shape and dimensions[0] == dimensions[1]
 
 
 def _is_as_fast(name: str, function: Any, shape: tuple[int, ...], strides: Strides) -> bool:

@@ -117,7 +117,7 @@ class Watch:
 
     def _graph_inputs(self, returned: Returned) -> set[int]:
         """The operations whose graphs a forward operator goes on with; before it is added."""
-        given = tensors_of((*returned.args, *returned.kwargs.values()))
+        given = tensors_of(returned.given)
         return {number for tensor in given if tensor.grad_fn is not None for number in self.flow.writers_of(tensor)}
 
     def _note_slices(self, name: str, returned: Returned, call: Call, added: range) -> None:
