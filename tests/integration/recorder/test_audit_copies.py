@@ -237,6 +237,19 @@ def test_a_state_that_goes_on_into_the_next_step_need_not_be_copied():
     assert (found.need, found.reader) == ("none", "aten::add")
 
 
+def test_a_weight_that_no_module_has_is_known_by_its_optimizer():
+    weight = nn.Parameter(torch.randn(WIDTH, WIDTH))
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        (torch.randn(8, WIDTH) @ weight.t().contiguous()).square().mean().backward()
+        optimizer.step()
+
+    (found,) = looked_at_all(step).account.copies
+    assert (found.need, found.reader) == ("layout", "aten::mm")
+
+
 def test_a_copy_that_is_a_finding_of_another_rule_is_none():
     def loss(x: torch.Tensor, m: nn.Module) -> torch.Tensor:
         x.clone().square()

@@ -168,8 +168,11 @@ def _has_own_bytes(tensor: torch.Tensor) -> bool:
     return is_plain(tensor) and not (tensor.is_nested or tensor.is_conj() or tensor.is_neg())
 
 
-def parameter_storages(flow: Flow, modules: Iterable[torch.nn.Module]) -> set[int]:
-    """The storages of the modules' parameters."""
-    fields = [module.__dict__.get("_parameters") or {} for module in modules]
-    keys = (flow.key_of(one) for named in fields for one in named.values() if isinstance(one, torch.Tensor))
+def parameter_storages(
+    flow: Flow, modules: Iterable[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]
+) -> set[int]:
+    """The storages of the parameters that modules have, or that optimizers step."""
+    lists = [(module.__dict__.get("_parameters") or {}).values() for module in modules]
+    lists += [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
+    keys = (flow.key_of(one) for parameters in lists for one in parameters if isinstance(one, torch.Tensor))
     return {key for key in keys if key}

@@ -48,7 +48,7 @@ class Watch:
         self.slices = Slices(self.flow)
         modules, optimizers = living([nn.Module, Optimizer])
         self.constants = Constants(self.flow, fixed_storages(self.flow, modules, optimizers))
-        self.copies = Copies(self.flow, parameter_storages(self.flow, modules))
+        self.copies = Copies(self.flow, parameter_storages(self.flow, modules, optimizers))
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
         self.step = 0
         self.passes: list[int] = []
