@@ -237,6 +237,19 @@ def test_a_state_that_goes_on_into_the_next_step_need_not_be_copied():
     assert (found.need, found.reader) == ("none", "aten::add")
 
 
+def test_copies_of_all_parts_of_a_tensor_keep_no_less_in_memory_than_it():
+    def loss(x: torch.Tensor, m: nn.Module) -> torch.Tensor:
+        parts = (one.transpose(1, 2).contiguous() for one in (x @ m.weight.t()).view(8, 16, 8, 32).chunk(2, dim=2))
+        first, second = parts
+        del parts
+        return (
+            F.scaled_dot_product_attention(first, second, second).transpose(1, 2).reshape(8, 16, WIDTH) @ m.weight.t()
+        )
+
+    (found,) = copies(loss)
+    assert (found.need, found.times) == ("layout", 2)
+
+
 def test_a_weight_that_no_module_has_is_known_by_its_optimizer():
     weight = nn.Parameter(torch.randn(WIDTH, WIDTH))
     optimizer = torch.optim.SGD([weight], lr=0.1)

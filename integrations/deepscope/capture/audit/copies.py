@@ -26,16 +26,17 @@ class Copy:
         "is_alike",
         "is_changed",
         "is_known",
-        "is_smaller",
         "is_torchs",
-        "keeps_more",
         "last_read",
         "layout",
         "number",
+        "outlives_source",
         "reader",
         "recipe",
         "result",
+        "result_bytes",
         "source",
+        "source_bytes",
     )
 
     def __init__(self, number: int, source: int, result: int, recipe: Hashable) -> None:
@@ -58,10 +59,10 @@ class Copy:
         """The last operation that read the copy."""
         self.reader = ""
         """The name of the first one."""
-        self.is_smaller = False
-        """Whether the source's storage is larger than the copy."""
-        self.keeps_more = False
-        """Whether such a storage had gone when the copy was read."""
+        self.result_bytes = self.source_bytes = 0
+        """Of their storages."""
+        self.outlives_source = False
+        """Whether the source's storage had gone when the copy was read."""
 
 
 class Copies:
@@ -116,7 +117,7 @@ class Copies:
     def _read(self, copied: Copy, number: int, name: str, returned: Returned) -> None:
         copied.last_read = number
         copied.reader = copied.reader or name
-        copied.keeps_more |= copied.is_smaller and self._flow.is_gone(copied.source)
+        copied.outlives_source |= self._flow.is_gone(copied.source)
         if copied.layout is None:
             return
         if copied.layout.suits(name, returned):
@@ -153,9 +154,9 @@ class Copies:
         way = (name, result.dtype, result.device, tuple(result.shape), result.stride())
         found = Copy(number, read, made, recipe=(read, writers, view, way))
         storage = untyped_storage(source)
+        found.result_bytes, found.source_bytes = untyped_storage(result).nbytes(), storage.nbytes()
         found.is_torchs = bool(storage.resizable())  # NumPy's are not, nor those that processes share
         found.is_known = read in self._parameters or (found.is_torchs and bool(writers))
-        found.is_smaller = result.numel() * result.element_size() < storage.nbytes()
         found.is_alike = not is_cast and is_laid_out_alike(source, result)
         strides = None if is_cast or found.is_alike else source_strides(source, result)
         if strides is not None:

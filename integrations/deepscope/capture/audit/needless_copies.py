@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Set
 
 from deepscope.capture.audit.copies import Copy
@@ -45,21 +45,24 @@ def needless_copies(watch: Watch, work: StepWork, places: Places, *, live: Set[i
 def _without_a_need(watch: Watch) -> dict[int, CopyNeed]:
     """The copies in place of which their readers could read the source."""
     copies = watch.copies
-    found: dict[int, CopyNeed] = {}
+    found: list[tuple[Copy, CopyNeed]] = []
     last_reads: dict[int, int] = {}
+    copied_bytes: Counter[int] = Counter()
     for one in reversed(copies.all):  # a copy of a copy comes first, whose readers then read the source of both
         last_read = max(one.last_read, last_reads.get(one.result, -1))
         is_same_till_then = one.changed_at is None or one.changed_at > last_read
-        if not (copies.is_only_read(one) and copies.shows_changes(one) and is_same_till_then) or one.keeps_more:
+        if not (copies.is_only_read(one) and copies.shows_changes(one) and is_same_till_then):
             continue
-        if one.is_alike:
-            found[one.number] = "none"
-        elif one.layout is not None:
-            found[one.number] = "layout"
-        else:
-            continue
-        last_reads[one.source] = max(last_read, last_reads.get(one.source, -1))
-    return found
+        if one.is_alike or one.layout is not None:
+            found.append((one, "none" if one.is_alike else "layout"))
+            last_reads[one.source] = max(last_read, last_reads.get(one.source, -1))
+            copied_bytes[one.source] += one.result_bytes
+    # Parts of a tensor may be copied so that the rest of it need not stay in memory.
+    return {
+        one.number: need
+        for one, need in found
+        if not one.outlives_source or copied_bytes[one.source] >= one.source_bytes
+    }
 
 
 def _repeated(watch: Watch) -> list[int]:
