@@ -75,4 +75,4 @@ def _word(operator: str) -> str:
     return _WORDS.get(operator, operator.removeprefix("aten::"))
 
 
-RULE = Rule("DS044", "Copies of what could be read in place", _find, shortens_work=True)
+RULE = Rule("DS044", "Copies of what could be read in place", _find, shortens_work=True, measured_on=("cpu",))
