@@ -1,10 +1,10 @@
 """How true the savings are that findings promise: each rule's program with its mistake and without it.
 
 The bad program and the mended one run as whole processes, the order turning from round to round, and so does the
-recording of the bad one. Both savings are shares of the step: the finding's of the recorded wall time less what
-recording lines cost, and what the mended program's step takes less than the bad one's without any recording. A busy
-spell of the machine holds up all of a step alike, and so tells in neither. Steps are timed by the CPU clock of their
-process, which other programs do not disturb: what a worker process does counts as done on a core that was free. With
+recording of the bad one. Both savings are shares of the step: the finding's of the recorded one as it is shown, and
+what the mended program's step takes less than the bad one's without any recording. A busy spell of the machine holds up
+all of a step alike, and so tells in neither. Steps are timed by the CPU clock of their process, which other programs do
+not disturb: what a worker process does counts as done on a core that was free. With
 `--device cuda` other programs show what a device alone can, and the clock on the wall times their steps.
 """
 

@@ -131,25 +131,17 @@ def _of_steps(profile: Profile) -> RunVerdict:
 
 
 _WITHOUT_WORK = ("data loader", "runtime", "CPU", "other")
-"""The parts of the recorded steps' time in which no device works; recording added to these."""
+"""The parts of the steps' time in which no device works; beside one, recording added to these."""
 
 
 def _parts(profile: Profile) -> dict[str, int]:
-    """Where the steps' time goes, without what recording added.
-
-    Beside a device each part in which it does nothing has its share of that. On a CPU alone the phases tell how much of
-    it was added while data was loaded.
-    """
+    """Where the steps' time goes; each part without a device's work has its share of what recording added."""
     parts = {row.name: row.time_ns for row in profile.overview if row.section == "step"}
-    if not profile.totals.added_ns:
-        return parts
-    fixed: dict[str, int] = {}
     if profile.metric != "device":
-        fixed["data loader"] = sum(one.wall_ns for one in profile.phases if one.name == "data")
-    scaled = [name for name in parts if name in _WITHOUT_WORK and name not in fixed]
-    whole, rest = sum(parts.values()) - profile.totals.added_ns, sum(parts[name] for name in scaled)
-    kept = (whole - sum((parts | fixed).values()) + rest) / rest if rest else 1.0
-    return parts | fixed | {name: round(parts[name] * max(kept, 0.0)) for name in scaled}
+        return parts
+    idle_ns = sum(parts.get(name, 0) for name in _WITHOUT_WORK)
+    kept = max(1 - profile.totals.added_ns / idle_ns, 0.0) if idle_ns else 1.0
+    return {name: round(ns * kept) if name in _WITHOUT_WORK else ns for name, ns in parts.items()}
 
 
 def _of_failure(failure: MemoryFailure, profile: Profile) -> RunVerdict:

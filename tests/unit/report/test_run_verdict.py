@@ -13,7 +13,6 @@ from deepscope.records import (
     CriticalLine,
     CriticalPath,
     OverviewRow,
-    Phase,
     Profile,
     RunEpoch,
     RunPart,
@@ -169,9 +168,8 @@ def test_nothing_is_concluded_from_lines_that_recording_slowed() -> None:
 
 def test_where_plain_steps_bound_the_whole_slowed_lines_of_loading_make_it_an_estimate() -> None:
     slowed = line(TRAIN, 3, "Rows.__getitem__", 0, python_ns=120 * MS, slowed=True)
-    profile = run({"data loader": 560, "CPU": 40}, lines=[slowed], metric="cpu_self")
+    profile = run({"data loader": 180, "CPU": 20}, lines=[slowed], metric="cpu_self")
     profile.totals.added_ns = 400 * MS
-    profile.phases = [Phase(name=name, wall_ns=time * MS, device_ns=0) for name, time in (("data", 180), ("other", 20))]
     profile.findings = [structs.replace(training().findings[0], code="DS003", file=TRAIN, line=3)]
     assert run_verdict(profile).cause == "unknown"
     profile.trace.recording = {"plain_steps": {"steps": 5}}

@@ -46,6 +46,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             },
             saving_ns=copying_ns,
             remedy=_remedy(one),
+            is_bound=one.need == "once",  # casts of gradients, which go with these, are not counted
         )
 
 

@@ -19,12 +19,15 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
+_NOTHING = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
 
 def overview_table(analysis: Analysis) -> list[OverviewRow]:
     """Its rows in the order of the sections; without a device the steps' time alone."""
     attribution = analysis.attribution
     events, work = attribution.trace.events, attribution.work
-    known = step_time(events, work, known_roles(attribution))
+    added = _NOTHING if work.metric == "device" else analysis.added.idle
+    known = step_time(events, work, known_roles(attribution), without=added)
     dashboard = step_time(events, work, dashboard_roles(attribution))
     rows = _step_rows(_counted(analysis, known), _counted(analysis, dashboard))
     if work.metric != "device":
@@ -40,7 +43,7 @@ def _counted(analysis: Analysis, found: StepTime) -> StepTime:
 
 def _step_rows(known: StepTime, dashboard: StepTime) -> list[OverviewRow]:
     (ours, whole), (theirs, their_whole) = (
-        (found.parts.sum(axis=0).tolist(), int((found.end - found.start).sum())) for found in (known, dashboard)
+        (found.parts.sum(axis=0).tolist(), int(found.parts.sum())) for found in (known, dashboard)
     )
     return [
         OverviewRow(
@@ -210,10 +213,10 @@ class StepTime:
         return union(self.start[:1], self.end[-1:])
 
 
-def step_time(events: Events, work: OwnedWork, roles: Roles) -> StepTime:
-    """Splits the time of the steps."""
+def step_time(events: Events, work: OwnedWork, roles: Roles, *, without: Intervals = _NOTHING) -> StepTime:
+    """Splits the time of the steps, but for stretches that count nowhere."""
     start, end = _with_their_work(events, work, roles)
-    left = union(start, end)
+    left = without.complement(union(start, end))
     # Steps that overlap (a device's beside the CPU's) are counted one by one, as the definition has it.
     parts = np.zeros((len(start), len(ROLES)), np.int64)
     for place, role in enumerate(ROLES[:-1]):
