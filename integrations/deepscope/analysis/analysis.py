@@ -110,11 +110,7 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     )
     by_path = path_values(work, cpu.self_by_path, extent)
     has_device = work.metric == "device"
-    added = (
-        added_by_recording(attribution, waits)
-        if has_device
-        else added_to_lines(attribution, cpu.recording_by_run, window)
-    )
+    added = added_by_recording(attribution, waits) if has_device else added_to_lines(attribution, cpu.recording_by_run)
     unrecorded = added.idle.complement(window)
     flops = flops_of_operators(trace, operators)
     line = timeline(trace.events, runs, training.thread, unrecorded) if has_device else None

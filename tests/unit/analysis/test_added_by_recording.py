@@ -188,5 +188,7 @@ def test_without_a_device_a_step_is_as_long_as_what_its_lines_cost(tmp_path: Pat
     assert profile.totals.wall_ns == pytest.approx(sum(line.cost_ns for line in profile.lines), abs=4 * entries)
     assert profile.totals.added_ns == pytest.approx((entries + 1) * 4 * 3 * US, abs=4 * entries)
     assert sum(phase.wall_ns for phase in profile.phases) == profile.totals.wall_ns
+    for step in profile.steps:
+        assert build_profile(read_trace(path), step=step.number).totals.wall_ns == step.duration_ns
     forward = next(phase.wall_ns for phase in profile.phases if phase.name == "forward")
     assert forward == pytest.approx(4 * entries * 7 * US, abs=4 * entries)

@@ -42,7 +42,7 @@ def cost_ns(facts: Facts, events: Int64) -> Int64:
     if not facts.has_device:
         start, end = trace.events.start_ns[events], trace.events.end_ns[events]
         here = trace.events.thread[events] == facts.attribution.training.thread
-        added = facts.analysis.added.idle.overlap_ns(start, end)
+        added = facts.analysis.added.idle.intersection(facts.analysis.window).overlap_ns(start, end)
         return facts.analysis.extent.clipped_ns(start, end) - np.where(here, added, 0)
     result = np.zeros(len(events), np.int64)
     if len(events):

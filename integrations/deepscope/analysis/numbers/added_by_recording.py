@@ -40,13 +40,10 @@ class Added(NamedTuple):
     """While one did: nothing took longer for them."""
 
 
-def added_to_lines(of: Attribution, recording_by_run: Int64, within: Intervals) -> Added:
+def added_to_lines(of: Attribution, recording_by_run: Int64) -> Added:
     """What recording added to a trace of the CPU alone.
 
-    Args:
-        of: the trace.
-        recording_by_run: what it cost in each of `LineRuns.nodes`; shape (k,), or empty where nothing is known.
-        within: the window.
+    `recording_by_run` is what it cost in each of `LineRuns.nodes`; shape (k,), or empty where nothing is known.
     """
     events, runs, steps = of.trace.events, of.runs, of.training.steps
     here = np.flatnonzero(events.thread[runs.nodes] == of.training.thread)
@@ -61,7 +58,7 @@ def added_to_lines(of: Attribution, recording_by_run: Int64, within: Intervals) 
         return Added(_NOTHING, _NOTHING)
     in_calls = _spans(of, np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME)))
     cuts = np.concatenate((start, end, steps.spans.start, steps.spans.end))
-    pieces = in_calls.complement(within).cut(cuts)
+    pieces = in_calls.complement(of.training.window).cut(cuts)
     run = innermost(pieces.start, np.zeros_like(pieces.start), start, end, np.zeros_like(start))
     place = np.where(run >= 0, run, len(here) + 1 + steps.of(pieces.start))
     length = pieces.end - pieces.start

@@ -41,7 +41,7 @@ class CpuTime:
     python_by_run: Int64
     """`python_ns` of each of `LineRuns.nodes`; empty for `Call stack` texts."""
     recording_by_run: Int64
-    """What recording cost each of them, as it is taken off their time."""
+    """What recording cost each of them in the whole trace, as it is taken off their time."""
     framework: FrameworkTime
     """The part of Python's time that is the framework's."""
     beside_plain: BesidePlain
@@ -81,7 +81,7 @@ def cpu_time(
     around = position_in(runs.nodes, owners.open_scope[operators.nodes[counted]], len(trace.events))
     times = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=extent)
     whole = times
-    if not extent.is_whole and trace.header.lines.backend:
+    if not extent.is_whole and scopes.source == "scopes":
         around = position_in(runs.nodes, owners.open_scope[operators.nodes], len(trace.events))
         whole = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=Extent(None))
     own, python, recording, columns, of_framework, beside_plain = _of_runs(
@@ -159,13 +159,13 @@ def _of_runs(
     training: Training,
     extent: Extent,
 ) -> tuple[Int64, Int64, Int64, Columns, FrameworkTime, BesidePlain]:
-    """Each run's self time, Python's part of it and what recording cost it; the lines' columns, the framework's part,
-    and what plain steps tell.
+    """Each run's self time, Python's part of it and what recording cost it in the whole trace; the lines' columns, the
+    framework's part, and what plain steps tell.
 
     `whole` are the times over the whole trace: a step's are judged beside those of the others.
     """
     events, steps = trace.events, training.steps
-    within, outside, waits, in_operators, cost = times
+    waits = times.waits
     entered = extent.begins(events, runs.nodes) & ~_goes_on(trace, runs, scopes)
     group = runs.location * (len(steps) + 1) + steps.of(events.start_ns[runs.nodes]) + 1
     shape = (len(scopes.locations), len(steps) + 1)
@@ -182,10 +182,8 @@ def _of_runs(
         off_cpu_ns=_off_cpu_by_step(trace, training),
         most_ns=most_in_step(whole.running, whole.cost, group, shape),
     )
-    cost = np.ceil(cost * beside_plain.kept).astype(np.int64)
-    python = sum(waits) + without_recording(times.running, cost, group, beside_plain.most_ns.reshape(-1))
-    own = np.maximum(within - (outside - python) - in_operators, python)
-    recording = within - own
+    own, python = _without_recording(times, beside_plain, group)
+    recording = times.within - own
     of_framework = python_of_framework(
         events,
         framework,
@@ -201,7 +199,16 @@ def _of_runs(
         for of in (entered.astype(np.int64), recording, python, *waits)
     )
     columns = _columns(calls, recorded, own_python, Waiting(*waited_for))
+    if whole is not times:
+        recording = whole.within - _without_recording(whole, beside_plain, group)[0]
     return own, python, recording, columns, of_framework, beside_plain
+
+
+def _without_recording(times: _Times, beside_plain: BesidePlain, group: Int64) -> tuple[Int64, Int64]:
+    """Each run's self time and Python's part of it; both of shape (k,)."""
+    cost = np.ceil(times.cost * beside_plain.kept).astype(np.int64)
+    python = sum(times.waits) + without_recording(times.running, cost, group, beside_plain.most_ns.reshape(-1))
+    return np.maximum(times.within - (times.outside - python) - times.in_operators, python), python
 
 
 def _goes_on(trace: Trace, runs: LineRuns, scopes: Scopes) -> Mask:
