@@ -54,8 +54,13 @@ def run(folder: Path, program: str, *options: str, code: int = 0) -> subprocess.
     return done
 
 
+def traces_of(folder: Path, *, of_evaluation: bool = False) -> list[Path]:
+    found = (folder / "deepscope_logs").glob("*.pt.trace.json.gz")
+    return [one for one in found if (".validate." in one.name) is of_evaluation]
+
+
 def profile_of(folder: Path) -> Profile:
-    (trace,) = (folder / "deepscope_logs").glob("*.pt.trace.json.gz")
+    (trace,) = traces_of(folder)
     return load_profile(trace, cache=False)
 
 
@@ -103,6 +108,56 @@ def test_validation_that_takes_most_of_the_time_is_what_the_verdict_says(tmp_pat
     said = run_verdict(profile)
     assert said.cause == "evaluation"
     assert said.sentence.startswith("Validation takes ")
+
+
+LONG_VALIDATION = """\
+def evaluate():
+    net.eval()
+    with torch.no_grad():
+        for batch in DataLoader(Items({rows}), batch_size=4):
+            time.sleep(0.03)
+            net(batch)
+    net.train()
+
+for epoch in range({epochs}):
+    for batch in DataLoader(Items(24), batch_size=4):
+        step(batch)
+    evaluate()
+"""
+
+
+def test_an_evaluation_that_takes_long_has_a_window_of_its_own(tmp_path):
+    done = run(tmp_path, LONG_VALIDATION.format(rows=48, epochs=2))
+    (trace,) = traces_of(tmp_path, of_evaluation=True)
+    assert str(trace) in done.stderr
+    profile = load_profile(trace, cache=False)
+    assert (profile.trace.stage, profile.totals.steps) == ("validate", 3)
+    (line,) = [one for one in profile.lines if one.text.strip() == "time.sleep(0.03)"]
+    assert line.calls == 3
+    assert line.blocked_ns > 3 * 25_000_000
+    main = load_profile(tmp_path / "deepscope_logs", cache=False)
+    assert main.trace.stage == ""
+    assert main.whole_run is not None
+    assert times(main.whole_run) == {"steps": 12, "data": 12, "evaluation": 2}
+    assert load_profile(tmp_path / "deepscope_logs", stage="validate", cache=False).trace.path == str(trace)
+
+
+@pytest.mark.parametrize("rows", [4, 8])
+def test_a_short_evaluation_is_recorded_as_far_as_it_goes(tmp_path, rows):
+    run(tmp_path, LONG_VALIDATION.format(rows=rows, epochs=8).replace("0.03", "0.2"))
+    (trace,) = traces_of(tmp_path, of_evaluation=True)
+    assert load_profile(trace, cache=False).totals.steps == 1
+
+
+def test_an_evaluation_that_is_left_early_ends_its_window(tmp_path):
+    run(tmp_path, LONG_VALIDATION.format(rows=48, epochs=3).replace("net(batch)", "break", 1))
+    assert len(traces_of(tmp_path)) == 1
+    assert len(traces_of(tmp_path, of_evaluation=True)) <= 1
+
+
+def test_short_evaluations_have_none(tmp_path):
+    run(tmp_path, LONG_VALIDATION.format(rows=8, epochs=2).replace("0.03", "0.0").replace("step(batch)", "step(batch, 0.03)"))
+    assert traces_of(tmp_path, of_evaluation=True) == []
 
 
 def test_the_wait_for_data_and_checkpoints_are_told_apart(tmp_path):

@@ -41,6 +41,15 @@ class LoaderPass:
         """Whether it is training, as far as is known."""
         return self.kind is PassKind.TRAINING or self.kind is PassKind.UNDECIDED
 
+    @property
+    def length(self) -> int | None:
+        """How many batches its loader says that it has; None where it does not say."""
+        loader = None if self._loader is None else self._loader()
+        try:
+            return None if loader is None else len(loader)
+        except Exception:  # noqa: BLE001 - TypeError of what has no length; a loader of its own kind raises what it likes
+            return None
+
     def goes_over(self, loader: Any) -> bool:
         """Whether it goes over this one."""
         return self._loader is not None and self._loader() is loader

@@ -138,6 +138,9 @@ def record_steps(folder: Path, *, filename: str | None = None, **options: Unpack
         watch.close()
         if callback is not None:
             callback.recording.wait()  # the program is over: nobody waits for this rank
+            if callback.evaluation is not None:
+                callback.evaluation.wait()
+                recorded.traces += callback.evaluation.traces
             recorded.traces += callback.recording.traces
             recorded.is_first = callback.recording.is_first
         if provenance is not None:

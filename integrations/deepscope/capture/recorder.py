@@ -168,6 +168,16 @@ class Recorder:
         return self._state is _State.STOPPED
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether it has ended, and looks at no steps behind its window."""
+        return self.is_stopped and (self._audit is None or self._audit.is_over)
+
+    @property
+    def run_id(self) -> str:
+        """Of the run that it records, once it has started."""
+        return self._session.run_id
+
+    @property
     def is_abandoned(self) -> bool:
         """Whether nobody will stop this recorder, so that one of another owner may end it."""
         return self._is_abandoned()

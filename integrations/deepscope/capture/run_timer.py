@@ -95,6 +95,10 @@ class RunTimer:
         """The time of a part up to the last turn."""
         return self._times_ns[part]
 
+    def share(self, part: RunPartName) -> float:
+        """That of a part in the run, up to the last turn."""
+        return self._times_ns[part] / max(self._since_ns - self._began_ns, 1)
+
     def move(self, source: RunPartName, target: RunPartName, time_ns: int) -> None:
         """So much that one part was given belongs to another one, as is known by now."""
         self._times_ns[source] -= time_ns

@@ -8,14 +8,15 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from deepscope.capture.loader_pass import LoaderPass
+from deepscope.capture.evaluation_window import EvaluationWindow
+from deepscope.capture.loader_pass import LoaderPass, PassKind
 from deepscope.capture.loop_timer import LoopTimer
 from deepscope.capture.model_modes import ModelModes
 from deepscope.capture.run_timer import RunTimer
 from deepscope.capture.training_thread import TrainingThread
 from deepscope.trace.format.run_account import RunAccount
 
-_HELPERS = (LoaderPass, LoopTimer, ModelModes, RunTimer, TrainingThread)
+_HELPERS = (EvaluationWindow, LoaderPass, LoopTimer, ModelModes, RunTimer, TrainingThread)
 
 
 class RunWatch:
@@ -34,6 +35,8 @@ class RunWatch:
         """Their iterators went while something else was going on."""
         self._has_gradients: Callable[[], bool] = lambda: True
         self._leave: Callable[[], None] | None = None
+        self.evaluations: EvaluationWindow | None = None
+        """What records one of them; None where none is to be recorded."""
         self._is_lost = False
 
     def listen(self) -> RunWatch:
@@ -50,6 +53,7 @@ class RunWatch:
 
     def close(self) -> None:
         """See nothing any more."""
+        self._end_evaluation()
         leave, self._leave = self._leave, None
         if leave is not None:
             leave()
@@ -74,6 +78,7 @@ class RunWatch:
             if self._dead:
                 self._settle_dead()
             self._loop.end_step()
+            self._end_evaluation()
             self._thread.end()
 
     def train(self) -> None:
@@ -129,6 +134,11 @@ class RunWatch:
                 self._settle_dead()
             one = iterator if isinstance(iterator, LoaderPass) else self._pass_of(iterator)
             self._loop.fetch(one, has_gradients=self._has_gradients())
+            if self.evaluations is not None and one.kind is PassKind.EVALUATION:
+                timer = self._loop.timer
+                began_ns = timer.now_ns()
+                self.evaluations.next_batch(one, timer.share("evaluation"))
+                timer.give_to_recording(timer.now_ns() - began_ns)
 
     def fetched(self, iterator: Any) -> None:
         """There it is."""
@@ -144,6 +154,7 @@ class RunWatch:
             one = self._passes.get(id(iterator))
             if one is not None:
                 self._loop.end_pass(one, is_ahead=_is_generator(sys._getframe(1)))
+                self._end_evaluation(one)
             self._thread.end()
 
     def failed(self) -> None:
@@ -163,6 +174,13 @@ class RunWatch:
         if self._thread.ends():
             self._loop.timer.end("checkpoint")
             self._thread.end()
+
+    def _end_evaluation(self, one: LoaderPass | None = None) -> None:
+        if self.evaluations is not None:
+            timer = self._loop.timer
+            began_ns = timer.now_ns()
+            self.evaluations.end(one)
+            timer.give_to_recording(timer.now_ns() - began_ns)
 
     def _pass_of(self, iterator: Any) -> LoaderPass:
         one = self._passes.get(id(iterator))

@@ -15,6 +15,8 @@ from time import perf_counter_ns
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from deepscope.capture import process_facts as process
+from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, options_of_evaluation, plan_of
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
@@ -193,6 +195,20 @@ class Recording:
         """Return once the traces of all windows that have ended are written."""
         self._recorder.wait()
 
+    def evaluation_window(self) -> EvaluationWindow | None:
+        """One for this run's evaluations; None where ranks would have to agree on it, or the clock says when."""
+        main = self._recorder
+        if not main.is_chosen or self._options.time is not None or process.find_world_size() > 1:
+            return None
+        options = options_of_evaluation(self._options)
+
+        def make(batches: int | None) -> Recorder:
+            session = Session(options, name=self._name, stage=STAGE, run_id=main.run_id)
+            plan = plan_of(options, batches)
+            return Recorder(session, plan, folder=self._folder, workers=self._workers, counts_run=False)
+
+        return EvaluationWindow(make, lambda: main.is_at_rest)
+
     def iterate(self, loader: Iterable[Item]) -> Iterator[Item]:
         """The items of `loader`, each one a step; the time in the loader is the phase `data`.
 
@@ -315,6 +331,8 @@ class StepCallback:
         watch = options.get("watch")
         self._watch = options["watch"] = RunWatch().listen() if watch is None else watch
         self.recording = Recording(folder, **options)
+        self.evaluation: EvaluationWindow | None = None
+        """What records an evaluation, where these take long."""
         self._state = "new"
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> None:
@@ -332,6 +350,7 @@ class StepCallback:
         try:
             self.recording.start_behind_first_step()
             self._state = "open"
+            self._watch.evaluations = self.evaluation = self.recording.evaluation_window()
         except NestedProfileError as error:  # in the middle of the user's loop
             self._state = "closed"
             self._watch.close()

@@ -100,6 +100,11 @@ class Session:
         self._run_id = self._given_run_id or process.new_run_id()
         self._agreed_run_id = None
 
+    @property
+    def run_id(self) -> str:
+        """That of all ranks, as far as it is known."""
+        return self._agreed_run_id or self._run_id
+
     def agree(self) -> None:
         """Take the run id that all ranks have, as soon as there is a process group; it may be gone at the end."""
         if self._agreed_run_id is None:
@@ -129,7 +134,7 @@ class Session:
         return Header(
             format=FORMAT,
             version=_version(),
-            run_id=self._agreed_run_id or self._run_id,
+            run_id=self.run_id,
             stage=self._stage,
             rank=self.rank,
             world_size=self.world_size,
@@ -174,7 +179,7 @@ class Session:
         return Header(
             format=FORMAT,
             version=_version(),
-            run_id=self._agreed_run_id or self._run_id,
+            run_id=self.run_id,
             stage=self._stage,
             window=self._next_window() if number is None else number,
             rank=self.rank,

@@ -1,0 +1,85 @@
+"""A window of its own for an evaluation in a plain loop, once evaluations take a good part of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deepscope.capture.notices import warn
+from deepscope.capture.schedule import Plan, Schedule
+from deepscope.errors import DeepScopeError
+
+if TYPE_CHECKING:
+    from deepscope.capture.loader_pass import LoaderPass
+    from deepscope.capture.options import RecordingOptions
+    from deepscope.capture.recorder import Recorder
+
+WORTH = 0.2
+"""Of the run up to now, which evaluations take from then on."""
+STAGE = "validate"
+
+
+class EvaluationWindow:
+    """Opens once, with a batch of an evaluation; each of its batches is a step.
+
+    `make` makes the recorder for a pass over so many batches (None: unknown); `is_free` says whether nothing else is
+    being recorded.
+    """
+
+    def __init__(self, make: Callable[[int | None], Recorder], is_free: Callable[[], bool]) -> None:
+        self._make = make
+        self._is_free = is_free
+        self._pass: LoaderPass | None = None
+        self._recorder: Recorder | None = None
+
+    @property
+    def traces(self) -> list[Path]:
+        """The file, once it is written."""
+        return [] if self._recorder is None else self._recorder.traces
+
+    def next_batch(self, one: LoaderPass, share: float) -> None:
+        """An evaluation asks for its next batch; `share` is that of all evaluations, of the run up to now."""
+        if self._recorder is None:
+            if share >= WORTH and self._is_free():
+                self._open(one)
+        elif one is self._pass and self._recorder is not None:
+            self._recorder.step()
+
+    def end(self, one: LoaderPass | None = None) -> None:
+        """The evaluation has worked on its last batch, or (None) something else goes on by now."""
+        if self._pass is None or self._recorder is None or (one is not None and one is not self._pass):
+            return
+        self._pass = None
+        if one is not None:
+            self._recorder.step()
+        has_recorded = self._recorder.recording or self._recorder.is_stopped
+        self._recorder.stop()
+        if not has_recorded:  # it had fewer batches than it takes to warm up
+            self._recorder = None
+
+    def wait(self) -> None:
+        """Return once the trace is written."""
+        if self._recorder is not None:
+            self._recorder.wait()
+
+    def _open(self, one: LoaderPass) -> None:
+        try:
+            recorder = self._recorder = self._make(None if one.length is None else max(one.length - one.batches, 1))
+            recorder.start()
+        except DeepScopeError as error:
+            warn(f"evaluations are not recorded: {error}")
+        else:
+            self._pass = one
+
+
+def options_of_evaluation(options: RecordingOptions) -> RecordingOptions:
+    """A recording's options for a window that begins at once, and does not come again."""
+    changes: dict[str, Any] = {"skip_first": 0, "wait": 0, "repeat": 1, "schedule": None, "topics": None}
+    return replace(options, **changes, audit=False)
+
+
+def plan_of(options: RecordingOptions, batches: int | None) -> Plan:
+    """Which of an evaluation's batches are recorded."""
+    return Plan(Schedule.of(options, batches))
