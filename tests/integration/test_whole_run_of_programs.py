@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from deepscope import load_profile
+from deepscope.cli.next_step import after_report
 from deepscope.records import Profile, WholeRun
 from deepscope.report.run_verdict import run_verdict
 from warm_python import RECORDING, run_warm
@@ -137,6 +138,8 @@ def test_an_evaluation_that_takes_long_has_a_window_of_its_own(tmp_path):
     assert line.blocked_ns > 3 * 25_000_000
     main = load_profile(tmp_path / "deepscope_logs", cache=False)
     assert main.trace.stage == ""
+    assert after_report(main, "line") == f"deepscope report {trace.parent} --stage validate"
+    assert "--stage" not in after_report(profile, "line")
     assert main.whole_run is not None
     assert times(main.whole_run) == {"steps": 12, "data": 12, "evaluation": 2}
     assert load_profile(tmp_path / "deepscope_logs", stage="validate", cache=False).trace.path == str(trace)
@@ -149,6 +152,14 @@ def test_a_short_evaluation_is_recorded_as_far_as_it_goes(tmp_path, rows):
     assert load_profile(trace, cache=False).totals.steps == 1
 
 
+def test_a_loader_without_a_length_may_have_no_batch_left(tmp_path):
+    program = LONG_VALIDATION.format(rows=4, epochs=3).replace("0.03", "0.3")
+    stream = "class Stream(torch.utils.data.IterableDataset):\n    def __iter__(self):\n        yield torch.randn(8)\n"
+    run(tmp_path, stream + program.replace("DataLoader(Items(4), batch_size=4)", "DataLoader(Stream(), batch_size=4)"))
+    (trace,) = traces_of(tmp_path, of_evaluation=True)
+    assert load_profile(trace, cache=False).totals.steps == 1
+
+
 def test_an_evaluation_that_is_left_early_ends_its_window(tmp_path):
     run(tmp_path, LONG_VALIDATION.format(rows=48, epochs=3).replace("net(batch)", "break", 1))
     assert len(traces_of(tmp_path)) == 1
@@ -156,7 +167,10 @@ def test_an_evaluation_that_is_left_early_ends_its_window(tmp_path):
 
 
 def test_short_evaluations_have_none(tmp_path):
-    run(tmp_path, LONG_VALIDATION.format(rows=8, epochs=2).replace("0.03", "0.0").replace("step(batch)", "step(batch, 0.03)"))
+    run(
+        tmp_path,
+        LONG_VALIDATION.format(rows=8, epochs=2).replace("0.03", "0.0").replace("step(batch)", "step(batch, 0.03)"),
+    )
     assert traces_of(tmp_path, of_evaluation=True) == []
 
 

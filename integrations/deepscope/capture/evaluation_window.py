@@ -33,6 +33,8 @@ class EvaluationWindow:
         self._is_free = is_free
         self._pass: LoaderPass | None = None
         self._recorder: Recorder | None = None
+        self._batches = 0
+        """Those that the pass had before."""
 
     @property
     def traces(self) -> list[Path]:
@@ -42,7 +44,7 @@ class EvaluationWindow:
     def next_batch(self, one: LoaderPass, share: float) -> None:
         """An evaluation asks for its next batch; `share` is that of all evaluations, of the run up to now."""
         if self._recorder is None:
-            if share >= WORTH and self._is_free():
+            if share >= WORTH and one.batches != one.length and self._is_free():
                 self._open(one)
         elif one is self._pass and self._recorder is not None:
             self._recorder.step()
@@ -51,12 +53,16 @@ class EvaluationWindow:
         """The evaluation has worked on its last batch, or (None) something else goes on by now."""
         if self._pass is None or self._recorder is None or (one is not None and one is not self._pass):
             return
-        self._pass = None
+        ended, self._pass = self._pass, None
+        if ended.batches == self._batches:  # it had no more
+            self._recorder.discard()
+            self._recorder = None
+            return
         if one is not None:
             self._recorder.step()
         has_recorded = self._recorder.recording or self._recorder.is_stopped
         self._recorder.stop()
-        if not has_recorded:  # it had fewer batches than it takes to warm up
+        if not has_recorded:  # it had fewer than it takes to warm up
             self._recorder = None
 
     def wait(self) -> None:
@@ -71,7 +77,7 @@ class EvaluationWindow:
         except DeepScopeError as error:
             warn(f"evaluations are not recorded: {error}")
         else:
-            self._pass = one
+            self._pass, self._batches = one, one.batches
 
 
 def options_of_evaluation(options: RecordingOptions) -> RecordingOptions:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from glob import escape
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from deepscope.records.places import base_name, short_path, short_place
 from deepscope.report.line_report import find_line
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table
+from deepscope.store.identity import parse_name
 from deepscope.trace.format.header import NO_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -32,7 +34,12 @@ def with_next(text: str, step: str) -> str:
 
 
 def after_report(profile: Profile, by: str) -> str:
-    """Opening the line of the finding that saves most, else the verdict's, else the one that costs most."""
+    """Opening the line of the finding that saves most, else the verdict's, else the one that costs most.
+
+    Where evaluations take most of the run, and one was recorded, that comes first.
+    """
+    if run_verdict(profile).cause == "evaluation" and (folder := _folder_of_evaluation(profile)):
+        return f"deepscope report {folder} --stage validate"
     finding = next((one for one in profile.findings if one.severity != "hint"), None)
     if finding is not None and not _line_word(profile, finding.file, finding.line):
         return _change(profile, [finding.code])  # a line that no recorded step ran: there is nothing to open
@@ -111,6 +118,16 @@ def _path(profile: Profile) -> str:
     if len(info.paths) > 1:
         path = path.removesuffix(base_name(path)).rstrip("/\\")
     return quote(short_path(path) or ".")
+
+
+def _folder_of_evaluation(profile: Profile) -> str:
+    """Where a trace of the same process's evaluation lies beside this one, as a word of the shell; "" for none."""
+    path = Path(profile.trace.path)
+    worker, stage, _ = parse_name(path.name)
+    beside = path.parent.glob(f"{escape(worker)}.validate.*") if stage != "validate" else ()
+    return (
+        quote(short_path(str(path.parent)) or ".") if any(parse_name(one.name)[0] == worker for one in beside) else ""
+    )
 
 
 def _line_word(profile: Profile, file: str, line: int) -> str:
