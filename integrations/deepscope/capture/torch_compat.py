@@ -269,6 +269,12 @@ def memory_events(recording: Any) -> list[tuple[int, int]] | None:
         return None
 
 
+def is_torchs(storage: torch.UntypedStorage) -> bool:
+    """Whether torch allocated its bytes: NumPy's are not, nor those that processes share. Old torch does not tell."""
+    resizable = getattr(storage, "resizable", None)
+    return resizable is not None and bool(resizable())
+
+
 def is_in_autocast() -> bool:
     """Whether this thread is within `torch.autocast`, on or off; a dispatch mode is always told that it is off."""
     depth = int(torch.autocast_increment_nesting())

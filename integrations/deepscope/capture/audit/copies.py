@@ -155,7 +155,7 @@ class Copies:
         found = Copy(number, read, made, recipe=(read, writers, view, way))
         storage = untyped_storage(source)
         found.result_bytes, found.source_bytes = untyped_storage(result).nbytes(), storage.nbytes()
-        found.is_torchs = bool(storage.resizable())  # NumPy's are not, nor those that processes share
+        found.is_torchs = torch_compat.is_torchs(storage)
         found.is_known = read in self._parameters or (found.is_torchs and bool(writers))
         found.is_alike = not is_cast and is_laid_out_alike(source, result)
         strides = None if is_cast or found.is_alike else source_strides(source, result)
