@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from torch import nn
 from deepscope.capture import torch_compat
 from warm_python import run_warm
 
-__all__ = ["TESTS", "Net", "hide_what_is_alive", "load", "loader", "scopes_of", "step_names", "train_step"]
+__all__ = ["TESTS", "Net", "PlainSGD", "hide_what_is_alive", "load", "loader", "scopes_of", "step_names", "train_step"]
 
 TESTS = Path(__file__).resolve().parent
 """What counts as the user's project in these recordings."""
@@ -70,6 +71,21 @@ class Net(nn.Module):
 
 def loader(batches: int = 8) -> torch.utils.data.DataLoader[Any]:
     return torch.utils.data.DataLoader(torch.randn(4 * batches, 8), batch_size=4)
+
+
+class PlainSGD(torch.optim.Optimizer):
+    """Where something was compiled before in the process, torch 2.2 calls no hooks of its own optimizers."""
+
+    def __init__(self, parameters: Iterable[torch.nn.Parameter], lr: float = 0.1) -> None:
+        super().__init__(parameters, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        """One step down the gradients."""
+        for group in self.param_groups:
+            for one in group["params"]:
+                if one.grad is not None:
+                    one.add_(one.grad, alpha=-group["lr"])
 
 
 def train_step(net: Net, optimizer: torch.optim.Optimizer, batch: torch.Tensor) -> float:

@@ -21,7 +21,7 @@ from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.lightning import DeepProfiler
 from deepscope.trace.read import read_trace
 from lightning_runs import QUIET, QUIET_MARKS, loader, make_model
-from recorded import TESTS, Net, load, run_python, train_step
+from recorded import TESTS, Net, PlainSGD, load, run_python, train_step
 from warm_python import run_warm
 
 pytestmark = QUIET_MARKS
@@ -129,10 +129,11 @@ def loops(folder: Path) -> dict[str, Callable[[], None]]:
                 callback()
 
     def by_hook() -> None:
+        plain = PlainSGD(net.parameters())
         with deepscope.callback(folder, **options) as callback:
-            handle = optimizer.register_step_post_hook(lambda *_: callback())
+            handle = plain.register_step_post_hook(lambda *_: callback())
             for batch in batches:
-                train_step(net, optimizer, batch)
+                train_step(net, plain, batch)
             handle.remove()
 
     def by_block() -> None:
