@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deepscope.capture.notices import warn
 from deepscope.capture.schedule import Plan, Schedule
@@ -14,11 +14,26 @@ from deepscope.errors import DeepScopeError
 if TYPE_CHECKING:
     from deepscope.capture.loader_pass import LoaderPass
     from deepscope.capture.options import RecordingOptions
-    from deepscope.capture.recorder import Recorder
 
 WORTH = 0.2
 """Of the run up to now, which evaluations take from then on."""
 STAGE = "validate"
+
+
+class EvaluationRecorder(Protocol):
+    """What is needed of `deepscope.capture.recorder.Recorder`."""
+
+    @property
+    def recording(self) -> bool: ...
+    @property
+    def is_stopped(self) -> bool: ...
+    @property
+    def traces(self) -> list[Path]: ...
+    def start(self) -> None: ...
+    def step(self) -> None: ...
+    def stop(self) -> None: ...
+    def discard(self) -> None: ...
+    def wait(self) -> bool: ...
 
 
 class EvaluationWindow:
@@ -28,11 +43,11 @@ class EvaluationWindow:
     being recorded.
     """
 
-    def __init__(self, make: Callable[[int | None], Recorder], is_free: Callable[[], bool]) -> None:
+    def __init__(self, make: Callable[[int | None], EvaluationRecorder], is_free: Callable[[], bool]) -> None:
         self._make = make
         self._is_free = is_free
         self._pass: LoaderPass | None = None
-        self._recorder: Recorder | None = None
+        self._recorder: EvaluationRecorder | None = None
         self._batches = 0
         """Those that the pass had before."""
 
