@@ -112,8 +112,8 @@ def _of_steps(profile: Profile) -> RunVerdict:
         return RunVerdict("unknown", None, "Cannot tell what the time goes to: this trace has no work.")
     first, *others = _candidates(profile, parts, whole)
     # Plain steps tell how long a step is, and so how much of it the lines of loading have together.
-    is_told = first.cause == "data" and bool(profile.totals.added_ns) and _has_plain_steps(profile)
-    if (slowed := slowed_words(profile)) and not is_told:
+    is_bounded = first.cause == "data" and bool(profile.totals.added_ns) and _has_plain_steps(profile)
+    if (slowed := slowed_words(profile)) and not is_bounded:
         return RunVerdict("unknown", None, slowed)
     rival = next((one for one in others if one.share >= _least_of_rival(one, first)), None)
     first = _as_figure(first, profile)

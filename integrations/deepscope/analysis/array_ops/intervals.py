@@ -65,6 +65,9 @@ class Intervals:
         return _sweep(self, other, wanted=3)
 
 
+NO_INTERVALS = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 def _sweep(a: Intervals, b: Intervals, *, wanted: int) -> Intervals:
     """The stretches where "in a" counts 2 and "in b" counts 1 and the sum is `wanted`."""
     ts = np.concatenate((a.start, a.end, b.start, b.end))
@@ -82,7 +85,7 @@ def union(start: Int64, end: Int64) -> Intervals:
     if not real.all():
         start, end = start[real], end[real]
     if not len(start):
-        return Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return NO_INTERVALS
     order = np.argsort(start, kind="stable")
     start = start[order]
     reach = np.maximum.accumulate(end[order])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.findings import data_loader, logging_lines, sliced_calls, tiny_operators, worker_restarts
 from deepscope.analysis.findings.facts import Facts
 
@@ -24,7 +24,7 @@ def _claimed_by_others(facts: Facts) -> Intervals:
 
 
 def _loading_and_loops(facts: Facts) -> Intervals:
-    loading = facts.loading if data_loader.RULE.found(facts) else Intervals(*2 * (np.zeros(0, np.int64),))
+    loading = facts.loading if data_loader.RULE.found(facts) else NO_INTERVALS
     loops = tiny_operators.looping_lines(facts) | sliced_calls.sliced_lines(facts)
     if not loops:
         return loading

@@ -17,7 +17,7 @@ from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
 from deepscope.analysis.numbers.phases import phase_of_name
-from deepscope.analysis.ownership.locations import Location
+from deepscope.analysis.ownership.locations import Location, function_numbers
 from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import pick
@@ -152,9 +152,7 @@ def _slowest_function(facts: Facts) -> Location | None:
     asks[list(_asking_lines(facts) - {-1})] = True
     at = np.flatnonzero(asks[paths.location])
     enough = ENOUGH * spent[at].sum()
-    names: dict[tuple[str, str, int], int] = {}
-    function = np.array([names.setdefault((one.file, one.function, one.first_line), len(names)) for one in locations])
-    found = None
+    function, found = function_numbers(locations), None
     while len(at):
         called = np.flatnonzero(np.isin(paths.parent, at))
         if not len(called):

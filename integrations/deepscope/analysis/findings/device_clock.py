@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.counter_levels import Level
@@ -114,7 +114,7 @@ def _busy(facts: Facts, device: DeviceFacts) -> Intervals:
     busy = facts.work.busy
     if device.ordinal < 0 and len(busy) == 1:
         return next(iter(busy.values()))
-    return busy.get(device.ordinal, Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    return busy.get(device.ordinal, NO_INTERVALS)
 
 
 RULE = Rule("DS026", "Device clocks down", _find)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.already_set import keeps_workers
 from deepscope.analysis.findings.facts import Facts
@@ -40,7 +40,7 @@ class _Restarts:
 
 def restarts(facts: Facts) -> Intervals:
     """When the training thread was starting workers anew, if that is found."""
-    return facts.once(_found).starting if RULE.found(facts) else Intervals(*2 * (np.zeros(0, np.int64),))
+    return facts.once(_found).starting if RULE.found(facts) else NO_INTERVALS
 
 
 def waited_longer_ns(facts: Facts) -> int:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.idle import timeline
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns, runs_around
@@ -27,8 +27,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
 Floats = npt.NDArray[np.float64]
-
-_NOTHING = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Added(NamedTuple):
@@ -55,7 +53,7 @@ def added_to_lines(of: Attribution, recording_by_run: Int64) -> Added:
     in_runs = recording_by_run[here] if len(recording_by_run) else np.zeros(len(here), np.int64)
     cost_ns = np.concatenate((in_runs, beside_ns))
     if not cost_ns.any():
-        return Added(_NOTHING, _NOTHING)
+        return Added(NO_INTERVALS, NO_INTERVALS)
     in_calls = _spans(of, np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME)))
     cuts = np.concatenate((start, end, steps.spans.start, steps.spans.end))
     pieces = in_calls.complement(of.training.window).cut(cuts)
@@ -64,7 +62,7 @@ def added_to_lines(of: Attribution, recording_by_run: Int64) -> Added:
     length = pieces.end - pieces.start
     free_ns = np.bincount(place, length, len(cost_ns))
     part = np.minimum(cost_ns / np.maximum(free_ns, 1), 1)
-    return Added(union(pieces.start, pieces.start + np.floor(length * part[place]).astype(np.int64)), _NOTHING)
+    return Added(union(pieces.start, pieces.start + np.floor(length * part[place]).astype(np.int64)), NO_INTERVALS)
 
 
 def added_by_recording(of: Attribution, waits: Int64) -> Added:
@@ -77,7 +75,7 @@ def added_by_recording(of: Attribution, waits: Int64) -> Added:
     steps, plain = of.training.steps.spans, of.trace.header.plain_steps
     has_plain = plain is not None and len(steps.start) > 0 and plain.wall.quartiles_ns[1] > 0
     if not (len(known_at) or has_plain):
-        return Added(_NOTHING, _NOTHING)
+        return Added(NO_INTERVALS, NO_INTERVALS)
     idle, stretches = _stretches(of)
     is_idle = idle.locate(stretches.start) >= 0
     length = (stretches.end - stretches.start).astype(np.float64)

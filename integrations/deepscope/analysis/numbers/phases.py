@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
 from deepscope.analysis.array_ops.selection import distinct, named, of_kind
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.modules import ModuleScopes
@@ -100,7 +100,7 @@ def _spans(
         parts = ~named(trace, events.name >= 0, lambda name: "zero_grad" in name)[found]
         forward = _forward_spans(events, ahead, np.concatenate((end[parts], backward.end)), backward, training)
     else:
-        forward = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        forward = NO_INTERVALS
     extra = np.repeat([_BACKWARD, _FORWARD], [len(backward.start), len(forward.start)])
     return (
         np.concatenate((start, backward.start, forward.start)),

@@ -15,7 +15,7 @@ import numpy as np
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import distinct, of_kind
-from deepscope.analysis.ownership.locations import Scopes
+from deepscope.analysis.ownership.locations import Scopes, function_numbers
 from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.header import LineAccount
@@ -155,11 +155,7 @@ def is_slowed(
 def _between_ns(trace: Trace, scopes: Scopes, runs: LineRuns, entry_ns: int) -> int:
     """The usual time between two lines of one frame: recording alone takes it."""
     events = trace.events
-    functions: dict[tuple[str, str, int], int] = {}
-    number = [
-        functions.setdefault((one.file, one.function, one.first_line), len(functions)) for one in scopes.locations
-    ]
-    function = np.asarray(number, np.int64)[runs.location]
+    function = function_numbers(scopes.locations)[runs.location]
     order = np.lexsort((events.start_ns[runs.nodes], runs.caller, events.thread[runs.nodes]))
     nodes, function, caller = runs.nodes[order], function[order], runs.caller[order]
     neighbours = (function[1:] == function[:-1]) & (caller[1:] == caller[:-1])

@@ -32,6 +32,13 @@ class Location:
     """Not exact: only kernels that torch.compile fused from this and other lines have work here."""
 
 
+def function_numbers(locations: list[Location]) -> Int64:
+    """A number for each location, equal for those of one function; shape (locations,)."""
+    numbers: dict[tuple[str, str, int], int] = {}
+    keys = ((one.file, one.function, one.first_line) for one in locations)
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Scopes:
     """The events that stand for places in code."""

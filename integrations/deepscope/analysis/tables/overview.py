@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.step_roles import ROLES, Roles, dashboard_roles, known_roles
 from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores
@@ -19,14 +19,12 @@ from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
-_NOTHING = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
-
 
 def overview_table(analysis: Analysis) -> list[OverviewRow]:
     """Its rows in the order of the sections; without a device the steps' time alone."""
     attribution = analysis.attribution
     events, work = attribution.trace.events, attribution.work
-    added = _NOTHING if work.metric == "device" else analysis.added.idle
+    added = NO_INTERVALS if work.metric == "device" else analysis.added.idle
     known = step_time(events, work, known_roles(attribution), without=added)
     dashboard = step_time(events, work, dashboard_roles(attribution))
     rows = _step_rows(_counted(analysis, known), _counted(analysis, dashboard))
@@ -213,7 +211,7 @@ class StepTime:
         return union(self.start[:1], self.end[-1:])
 
 
-def step_time(events: Events, work: OwnedWork, roles: Roles, *, without: Intervals = _NOTHING) -> StepTime:
+def step_time(events: Events, work: OwnedWork, roles: Roles, *, without: Intervals = NO_INTERVALS) -> StepTime:
     """Splits the time of the steps, but for stretches that count nowhere."""
     start, end = _with_their_work(events, work, roles)
     left = without.complement(union(start, end))

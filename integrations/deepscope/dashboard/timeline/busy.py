@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, BusyTimes, Labels, Slices
 from deepscope.trace.model import Int64
@@ -34,7 +34,7 @@ def busy_of_devices(work: OwnedWork, begin: int) -> BusyTimes:
 
 
 def _busy_times(spans: Iterable[Intervals]) -> BusyTimes:
-    listed = [Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64)), *spans]
+    listed = [NO_INTERVALS, *spans]
     before = [np.cumsum(one.end - one.start) - (one.end - one.start) for one in listed]
     return BusyTimes(
         start=np.concatenate([one.start for one in listed]),
