@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from deepscope.capture.notices import warn
-from deepscope.capture.schedule import Plan, Schedule
 from deepscope.errors import DeepScopeError
 
 if TYPE_CHECKING:
@@ -52,6 +51,11 @@ class EvaluationWindow:
         """Those that the pass had before."""
 
     @property
+    def is_open(self) -> bool:
+        """Whether an evaluation is being recorded."""
+        return self._pass is not None
+
+    @property
     def traces(self) -> list[Path]:
         """The file, once it is written."""
         return [] if self._recorder is None else self._recorder.traces
@@ -61,7 +65,7 @@ class EvaluationWindow:
         if self._recorder is None:
             if share >= WORTH and one.batches != one.length and self._is_free():
                 self._open(one)
-        elif one is self._pass and self._recorder is not None:
+        elif one is self._pass:
             self._recorder.step()
 
     def end(self, one: LoaderPass | None = None) -> None:
@@ -97,10 +101,4 @@ class EvaluationWindow:
 
 def options_of_evaluation(options: RecordingOptions) -> RecordingOptions:
     """A recording's options for a window that begins at once, and does not come again."""
-    changes: dict[str, Any] = {"skip_first": 0, "wait": 0, "repeat": 1, "schedule": None, "topics": None}
-    return replace(options, **changes, audit=False)
-
-
-def plan_of(options: RecordingOptions, batches: int | None) -> Plan:
-    """Which of an evaluation's batches are recorded."""
-    return Plan(Schedule.of(options, batches))
+    return replace(options, skip_first=0, wait=0, repeat=1, schedule=None, topics=None, audit=False)

@@ -11,6 +11,14 @@ from typing import Any
 from deepscope.capture.run_timer import RunTimer
 
 
+def length_of(loader: Any) -> int | None:
+    """How many batches a loader says that it has; None where it does not say."""
+    try:
+        return len(loader)
+    except Exception:  # noqa: BLE001 - TypeError of what has no length; a loader of its own kind raises what it likes
+        return None
+
+
 class PassKind(Enum):
     """What a pass is part of."""
 
@@ -44,11 +52,7 @@ class LoaderPass:
     @property
     def length(self) -> int | None:
         """How many batches its loader says that it has; None where it does not say."""
-        loader = None if self._loader is None else self._loader()
-        try:
-            return None if loader is None else len(loader)
-        except Exception:  # noqa: BLE001 - TypeError of what has no length; a loader of its own kind raises what it likes
-            return None
+        return None if self._loader is None else length_of(self._loader())
 
     def goes_over(self, loader: Any) -> bool:
         """Whether it goes over this one."""

@@ -388,7 +388,7 @@ class Recorder:
             self._end(window)
 
     def _close(self, window: Window, *, complete: bool = True, is_audited: bool | None = None) -> None:
-        """End and save a window; steps behind it may be looked at where it is `complete` or, told so, anyhow."""
+        """End and save a window; steps behind it may be audited where it is `complete`, unless `is_audited` says."""
         if self._leave_to_its_thread(complete=complete):
             return
         with held_back():

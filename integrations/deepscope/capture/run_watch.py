@@ -135,10 +135,9 @@ class RunWatch:
             one = iterator if isinstance(iterator, LoaderPass) else self._pass_of(iterator)
             self._loop.fetch(one, has_gradients=self._has_gradients())
             if self.evaluations is not None and one.kind is PassKind.EVALUATION:
-                timer = self._loop.timer
-                began_ns = timer.now_ns()
-                self.evaluations.next_batch(one, timer.share("evaluation"))
-                timer.give_to_recording(timer.now_ns() - began_ns)
+                began_ns = self._loop.timer.now_ns()
+                self.evaluations.next_batch(one, self._loop.timer.share("evaluation"))
+                self._give_since(began_ns)
 
     def fetched(self, iterator: Any) -> None:
         """There it is."""
@@ -176,11 +175,13 @@ class RunWatch:
             self._thread.end()
 
     def _end_evaluation(self, one: LoaderPass | None = None) -> None:
-        if self.evaluations is not None:
-            timer = self._loop.timer
-            began_ns = timer.now_ns()
+        if self.evaluations is not None and self.evaluations.is_open:
+            began_ns = self._loop.timer.now_ns()
             self.evaluations.end(one)
-            timer.give_to_recording(timer.now_ns() - began_ns)
+            self._give_since(began_ns)
+
+    def _give_since(self, began_ns: int) -> None:
+        self._loop.timer.give_to_recording(self._loop.timer.now_ns() - began_ns)
 
     def _pass_of(self, iterator: Any) -> LoaderPass:
         one = self._passes.get(id(iterator))

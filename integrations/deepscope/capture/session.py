@@ -16,7 +16,8 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deepscope.capture import process_facts as process
-from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, options_of_evaluation, plan_of
+from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, options_of_evaluation
+from deepscope.capture.loader_pass import length_of
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
@@ -204,7 +205,7 @@ class Recording:
 
         def make(batches: int | None) -> Recorder:
             session = Session(options, name=self._name, stage=STAGE, run_id=main.run_id)
-            plan = plan_of(options, batches)
+            plan = Plan(Schedule.of(options, batches))
             return Recorder(session, plan, folder=self._folder, workers=self._workers, counts_run=False)
 
         return EvaluationWindow(make, lambda: main.is_at_rest)
@@ -221,7 +222,7 @@ class Recording:
         assert watch is not None
         batches = watch.open_pass()
         try:
-            self._recorder.expect(_length(loader))
+            self._recorder.expect(length_of(loader))
             with self.annotate("deepscope.data"):
                 items = iter(loader)
             while True:
@@ -385,13 +386,6 @@ _END: Any = object()
 _open_ones: weakref.WeakSet[Recording] = weakref.WeakSet()
 _ACCOUNT_INTERVAL_NS = 30_000_000_000
 """What is known of the run is written so often: one that is killed leaves that."""
-
-
-def _length(loader: Any) -> int | None:
-    try:
-        return len(loader)
-    except Exception:  # noqa: BLE001 - TypeError of what has no length; a loader of its own kind raises what it likes
-        return None
 
 
 def _is_scheduled(options: OptionKeywords) -> bool:

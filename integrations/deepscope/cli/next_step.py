@@ -125,9 +125,9 @@ def _folder_of_evaluation(profile: Profile) -> str:
     path = Path(profile.trace.path)
     worker, stage, _ = parse_name(path.name)
     beside = path.parent.glob(f"{escape(worker)}.validate.*") if stage != "validate" else ()
-    return (
-        quote(short_path(str(path.parent)) or ".") if any(parse_name(one.name)[0] == worker for one in beside) else ""
-    )
+    if not any(parse_name(one.name)[0] == worker for one in beside):
+        return ""
+    return quote(short_path(str(path.parent)) or ".")
 
 
 def _line_word(profile: Profile, file: str, line: int) -> str:
