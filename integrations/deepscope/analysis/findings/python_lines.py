@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.array_ops.ancestry import nearest, self_values
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.claimed import claimed_by_others
+from deepscope.analysis.findings import beside_training, data_loader, sliced_calls, tiny_operators, worker_restarts
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
@@ -20,6 +21,31 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer
+
+
+def claimed_by_others(facts: Facts) -> Intervals:
+    """When the training thread loaded data (DS003), was on a line that loops over operators (DS007), is called with
+    slices (DS034) or logs (DS019), or started workers anew (DS021), as far as that is found.
+
+    For traces of the CPU alone.
+    """
+    return facts.once(_claimed_by_others)
+
+
+def _claimed_by_others(facts: Facts) -> Intervals:
+    others = (_loading_and_loops(facts), beside_training.logging(facts), worker_restarts.restarts(facts))
+    return union(np.concatenate([one.start for one in others]), np.concatenate([one.end for one in others]))
+
+
+def _loading_and_loops(facts: Facts) -> Intervals:
+    loading = facts.loading if data_loader.RULE.found(facts) else NO_INTERVALS
+    loops = tiny_operators.looping_lines(facts) | sliced_calls.sliced_lines(facts)
+    if not loops:
+        return loading
+    line = facts.timeline
+    looping = np.array([number in loops for number in range(facts.lines)] + [False])[line.location]
+    return union(np.append(loading.start, line.start[looping]), np.append(loading.end, line.end[looping]))
+
 
 WORTH = 0.05
 """A line is named from this share of the wall time on."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, of_kind
-from deepscope.analysis.findings import logging_lines
+from deepscope.analysis.findings import beside_training
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import sliced_lines
@@ -124,7 +124,7 @@ def _savings(facts: Facts) -> dict[int, int]:
     """What each line that starts tiny operators again and again could save, in ns."""
     started, runs = facts.once(_started), facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
-    logs = {(one.file, one.line) for one in logging_lines.RULE.found(facts)}
+    logs = {(one.file, one.line) for one in beside_training.LOGGING_LINES.found(facts)}
     sliced = sliced_lines(facts)
     found = {}
     for line in np.flatnonzero(started.times[:-1] >= MANY * steps).tolist():

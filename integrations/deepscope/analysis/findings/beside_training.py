@@ -1,4 +1,4 @@
-"""DS019: printing or logging in every step, which the training thread does itself."""
+"""What runs beside training: logging in each step, Lightning's sanity check (DS019, DS025)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask
+from deepscope.analysis.findings.already_set import sanity_check
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import lines_calling
@@ -39,13 +40,13 @@ def logging(facts: Facts) -> Intervals:
 
 
 def _logging(facts: Facts) -> Intervals:
-    places = {(one.file, one.line) for one in RULE.found(facts)}
+    places = {(one.file, one.line) for one in LOGGING_LINES.found(facts)}
     line = facts.timeline
     here = np.array([(one.file, one.line) in places for one in facts.locations] + [False])[line.location]
     return union(line.start[here], line.end[here])
 
 
-def _find(facts: Facts) -> Iterator[Finding]:
+def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
     if facts.has_device or not facts.lines:
         return
     spent, runs = facts.analysis.columns["self_cpu_ns"][:-1], facts.analysis.columns["calls"][:-1]
@@ -55,7 +56,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     worth &= _by_text(facts, worth)
     for line in np.flatnonzero(worth).tolist():
-        yield RULE.finding(
+        yield LOGGING_LINES.finding(
             facts,
             location=line,
             message="the training thread prints or logs in every step, and nothing else goes on meanwhile",
@@ -81,4 +82,45 @@ def _by_text(facts: Facts, asked: Mask) -> Mask:
     return result
 
 
-RULE = Rule("DS019", "Logging in every step", _find, measured_on=("cpu",))
+LOGGING_LINES = Rule("DS019", "Logging in every step", _find_logging_lines, measured_on=("cpu",))
+
+
+MUCH = 0.2
+"""From this part on it is more than a hint."""
+
+
+def _find_sanity_check(facts: Facts) -> Iterator[Finding]:
+    check_ns, batches = sanity_check(facts.trace)
+    header = facts.trace.header
+    steps = header.plain_steps or header.recorded_steps
+    training_ns = batches * steps.wall.mean_ns if steps is not None else 0
+    if not check_ns or not training_ns or facts.analysis.extent.spans is not None:
+        return
+    ratio = check_ns / (check_ns + training_ns)
+    if ratio < WORTH:
+        return
+    yield SANITY_CHECK.finding(
+        facts,
+        location=_host(facts),
+        message=f"before training begins, the sanity check takes as long as {batches * check_ns // training_ns} of the "
+        f"run's {batches} training steps",
+        evidence={
+            "sanity_check_ns": check_ns,
+            "training_ns": training_ns,
+            "training_steps": batches,
+            "sanity_check_ratio": round(ratio, 3),
+        },
+        saving_ns=0,
+        remedy="Once validation is known to run, make the Trainer with `num_sanity_val_steps=0`.",
+        severity="info" if ratio >= MUCH else "hint",
+    )
+
+
+def _host(facts: Facts) -> int:
+    """The line that calls `fit`; -1 where it is not known."""
+    hosts = facts.attribution.scopes.location[facts.attribution.framework.hosts]
+    hosts = hosts[hosts >= 0]
+    return int(np.bincount(hosts).argmax()) if len(hosts) else -1
+
+
+SANITY_CHECK = Rule("DS025", "Sanity check in a short run", _find_sanity_check)

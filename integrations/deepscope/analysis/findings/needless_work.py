@@ -1,0 +1,234 @@
+"""Work that nobody needs, as an audit sees it: DS035, DS037, DS041, DS043, DS044 (docs/findings)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, location_of, unused_names, unused_ns
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.rule import Rule
+from deepscope.quantities import bytes_text
+from deepscope.records import Finding
+from deepscope.trace.format.audit import Broadcast, NeedlessCopies, PaddedWork, UnusedResults
+
+WORTH = 0.02
+"""A place is named if it would save at least this share of the wall time."""
+
+
+def _find_same_work(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).same:
+        saving_ns = unused_ns(facts, one.operators, backward=False)
+        if saving_ns < max(WORTH * facts.wall_ns, 1):
+            continue
+        names = unused_names(one.operators)
+        yield SAME_WORK.finding(
+            facts,
+            location=location_of(facts, one.place),
+            message=f"each step computes the same here, from constants or tensors that no step changes: {names}",
+            evidence={
+                "same_ns": saving_ns,
+                "operators_per_step": sum(use.unused for use in one.operators),
+                "result_bytes_per_step": one.result_bytes,
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=saving_ns,
+            remedy="Compute it once, where the model is made, and keep it as a buffer "
+            "(`register_buffer(…, persistent=False)`); for changing lengths keep the longest and slice it.",
+        )
+
+
+SAME_WORK = Rule("DS035", "The same work in each step", _find_same_work, measured_on=("cpu",))
+
+
+_ATTENTION = "MultiheadAttention"
+
+
+def _find_unused_results(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).results:
+        saving_ns = unused_ns(facts, one.operators, backward=False)
+        if saving_ns < max(WORTH * facts.wall_ns, 1):
+            continue
+        what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
+        names = unused_names(one.operators)
+        yield UNUSED_RESULTS.finding(
+            facts,
+            location=location_of(facts, one.place),
+            message=f"{what} in the steps that were looked at: {names}",
+            evidence={
+                "unused_ns": saving_ns,
+                "operators_per_step": sum(use.unused for use in one.operators),
+                "result_bytes_per_step": one.result_bytes,
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=saving_ns,
+            remedy=_unused_results_remedy(one),
+        )
+
+
+def _unused_results_remedy(one: UnusedResults) -> str:
+    if one.module == _ATTENTION and not one.whole:
+        return "Call the attention with `need_weights=False`: it averages its weights over the heads, for nobody."
+    return (
+        "Leave it out. If some steps use it (a metric that is logged now and then), compute it in those steps alone: "
+        "`if step % N == 0:`."
+    )
+
+
+UNUSED_RESULTS = Rule("DS037", "Results that nobody uses", _find_unused_results, shortens_work=True)
+
+
+_REMEDIES = {
+    "aten::sub": "Distances of all pairs: `torch.cdist(a, b)`, or `a.square().sum(-1)[:, None] - 2 * a @ b.T + …`.",
+    "aten::mul": "Sums of products: `a @ b.T`, `torch.einsum(…)`.",
+    "aten::eq": "Membership: `torch.isin(a, b)`; counts: `torch.bincount(a)`.",
+}
+_ORDER = "Places in an order: `torch.searchsorted(…)`, `torch.bucketize(…)`."
+_OTHER = "Look for an operator that does both in one (`torch.cdist`, `@`, `torch.einsum`), or go through it in pieces."
+
+
+def _find_broadcasts(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).broadcasts:
+        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        if work_ns < max(WORTH * facts.wall_ns, 1):
+            continue
+        names = [name.removeprefix("aten::") for name in (one.name, one.reduction)]
+        yield BROADCASTS.finding(
+            facts,
+            location=location_of(facts, one.place),
+            message=f"{names[0]} broadcasts to a tensor of {one.shape}, {bytes_text(one.result_bytes) or '0B'}, "
+            f"which {names[1]} makes small again",
+            evidence={
+                "work_ns": work_ns,
+                "result_bytes_per_step": one.result_bytes,
+                "largest_argument": one.given_elements,
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=work_ns,
+            remedy=_broadcasts_remedy(one),
+        )
+
+
+def _broadcasts_remedy(one: Broadcast) -> str:
+    if one.name in {"aten::lt", "aten::le", "aten::gt", "aten::ge"}:
+        return _ORDER
+    return _REMEDIES.get(one.name, _OTHER)
+
+
+BROADCASTS = Rule(
+    "DS043", "Large tensors between small ones", _find_broadcasts, shortens_work=True, measured_on=("cpu",)
+)
+
+
+_DEEP = "aten::copy_"
+_WORDS = {_DEEP: "deepcopy", "aten::_to_copy": "to"}
+"""What a line calls; other operators are called as they are named."""
+_READ_IT = (
+    "Read the source itself. Where it needs a graph, a gradient or hooks of its own, `.detach()` and `.view_as(x)` "
+    "copy nothing."
+)
+_TRANSPOSED = (
+    "Leave `.contiguous()` out: matrix products and attention take transposed tensors, and broadcasting expands others."
+)
+_BROADCAST = (
+    "Leave `.repeat(…)` out: broadcasting does the same, `.expand(…)` where a shape is asked for. Neither copies."
+)
+_ONCE = "Copy it once, before the loop or the layers that use it, and hand it on; it stays in memory until the last."
+
+
+def _find_needless_copies(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).copies:
+        copying_ns = unused_ns(facts, one.operators, backward=False)
+        if copying_ns < max(WORTH * facts.wall_ns, 1):
+            continue
+        yield NEEDLESS_COPIES.finding(
+            facts,
+            location=location_of(facts, one.place),
+            message=f"{_copied(one)}{_in_vain(one)}",
+            evidence={
+                "copying_ns": copying_ns,
+                "copies_per_step": one.times,
+                "result_bytes_per_step": one.result_bytes,
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=copying_ns,
+            remedy=_needless_copies_remedy(one),
+            is_bound=one.need == "once",  # casts of gradients, which go with these, are not counted
+        )
+
+
+def _copied(one: NeedlessCopies) -> str:
+    count = f"{one.times:,} copies are" if one.times != 1 else "a copy is"
+    shape = "" if one.name == _DEEP else f" of {one.shape}"
+    return f"{count} made here ({_word(one.name)}{shape}, {bytes_text(one.result_bytes) or '0B'} a step)"
+
+
+def _in_vain(one: NeedlessCopies) -> str:
+    if one.need == "once":
+        return ", though the step has the same copy already"
+    if one.need == "layout":
+        return f" for a layout that {_word(one.reader)} does not need"
+    return " and only read, while what was copied stays as it is"
+
+
+def _needless_copies_remedy(one: NeedlessCopies) -> str:
+    if one.need == "layout":
+        return _BROADCAST if one.name == "aten::repeat" else _TRANSPOSED
+    return _ONCE if one.need == "once" else _READ_IT
+
+
+def _word(operator: str) -> str:
+    if operator.startswith("aten::_scaled_dot_product_"):
+        return "scaled_dot_product_attention"
+    return _WORDS.get(operator, operator.removeprefix("aten::"))
+
+
+NEEDLESS_COPIES = Rule(
+    "DS044", "Copies of what could be read in place", _find_needless_copies, shortens_work=True, measured_on=("cpu",)
+)
+
+
+PADDED_BATCHES_WORTH = 0.05
+"""A line is named if the padding takes at least this share of the wall time."""
+LEAST_SHARE = 0.2
+"""Of the positions must be padding."""
+_SHORTER = 0.9
+"""A batch could be cut if its longest row has no more than this part of its length."""
+
+
+def _find_padded_batches(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).padding:
+        share = min(one.padded / one.positions, 1.0)
+        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        if share < LEAST_SHARE or share * work_ns < max(PADDED_BATCHES_WORTH * facts.wall_ns, 1):
+            continue
+        yield PADDED_BATCHES.finding(
+            facts,
+            location=location_of(facts, one.place),
+            message=f"{share:.0%} of the positions that are looked up here are padding: "
+            f"{one.rows} rows of up to {one.length}, the longest with {one.longest} of its own",
+            evidence={
+                "padded_ratio": round(share, 3),
+                "positions_per_step": one.positions,
+                "padded_per_step": one.padded,
+                "work_ns": work_ns,
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=int(share * work_ns),
+            remedy=_padded_batches_remedy(one),
+            is_bound=not _can_be_cut(one),
+        )
+
+
+def _can_be_cut(one: PaddedWork) -> bool:
+    return one.longest <= _SHORTER * one.length
+
+
+def _padded_batches_remedy(one: PaddedWork) -> str:
+    cut = 'Pad each batch to its own longest sample (`padding="longest"`, `pad_sequence`). ' if _can_be_cut(one) else ""
+    return (
+        f"{cut}Put samples of similar length into one batch (sort by length within some batches; `group_by_length` in "
+        "transformers), or pack them: `pack_padded_sequence`, nested tensors, attention with block masks."
+    )
+
+
+PADDED_BATCHES = Rule("DS041", "Padded batches", _find_padded_batches, shortens_work=True, measured_on=("cpu",))
