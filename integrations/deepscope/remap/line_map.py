@@ -117,16 +117,17 @@ class LineMap:
             return  # indented anew
         self._origin[there] = [UNMATCHED] * len(fresh)
         self._forget()
-        lost = self._take_out(old, before[gone])
+        self._take_out(old, before[gone])
         self._counts.update(fresh)
         self._loose.update(fresh)
         if self._texts == self._homes:
             self._start_over()
             return
-        if not any(text in self._lost for text in fresh) and not any(self._loose[text] for text in lost):
+        # A text that is gone may have been a copy that kept another place from being the only one for its line.
+        if not any(text in self._lost and self._loose[text] for text in (*fresh, *old)):
             return
         self._match_around(first + head, first + head + len(fresh))
-        self._match_moved([*fresh, *lost])
+        self._match_moved([*fresh, *old])
 
     def _start_over(self) -> None:
         self._texts = [without_indent(line) for line in self._lines]
@@ -152,17 +153,14 @@ class LineMap:
             self._known_places = {home + 1: place for place, home in enumerate(self._origin, 1) if home != UNMATCHED}
         return self._known_places
 
-    def _take_out(self, texts: Sequence[str], homes: Sequence[int]) -> list[str]:
-        """Forgets removed lines; answers the texts of the recorded lines that have lost their partner."""
-        lost = []
+    def _take_out(self, texts: Sequence[str], homes: Sequence[int]) -> None:
+        """Forgets removed lines; a recorded one among them has lost its partner."""
         for text, home in zip(texts, homes, strict=True):
             _take_one(self._counts, text)
             if home == UNMATCHED:
                 _take_one(self._loose, text)
             else:
                 self._lost.setdefault(text, set()).add(home)
-                lost.append(text)
-        return lost
 
     def _match_around(self, start: int, end: int) -> None:
         """Compares the lines without a partner around [start, end) with the recorded ones lost at that place."""

@@ -179,6 +179,15 @@ def test_a_moved_function_keeps_its_numbers() -> None:
     assert [editor.map.line_of(home) for home in (1, 2, 3, 5, 6, 7)] == [5, 6, 7, 1, 2, 3]
 
 
+def test_a_line_that_was_cut_with_its_copy_is_known_again_once_the_copy_differs() -> None:
+    editor = Editor(["import torch", "model = build()", "loss = model(batch)", "loss.backward()", "step()"])
+    editor.replace(3, 3, ["loss = model(batch)"])
+    editor.move(2, 4, 0)
+    assert editor.map.recorded_line(1) is None, "either may be the recorded one"
+    editor.replace(1, 2, ["loss = model(batch).mean()"])
+    assert editor.map.recorded_line(1) == 3
+
+
 def test_a_common_line_deleted_here_and_typed_there_is_no_move() -> None:
     recorded = source_lines("def one(x):\n    return x\n\ndef two(x):\n    return x\n\ndef three():\n    pass\n")
     editor = Editor(recorded)
