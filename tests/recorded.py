@@ -40,13 +40,14 @@ needs_watched_backward = pytest.mark.skipif(
 
 def hide_what_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process of its own: modules, optimizers and results of other tests hold nothing that is recorded."""
-    from deepscope.capture.memory import owners, surveys
+    from deepscope.capture.memory import surveys
 
-    known = owners.living(tensors=True)
+    all_living = surveys.living
+    known = all_living(tensors=True)
     hidden = {id(one) for kind in (known.modules, known.optimizers, known.tensors) for one in kind}
 
-    def living(*, tensors: bool = False) -> owners.LiveObjects:
-        found = owners.living(tensors=tensors)
+    def living(*, tensors: bool = False) -> surveys.LiveObjects:
+        found = all_living(tensors=tensors)
         for kind in ("modules", "optimizers", "tensors", "results"):
             setattr(found, kind, [one for one in getattr(found, kind) if id(one) not in hidden])
         return found

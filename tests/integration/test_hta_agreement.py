@@ -18,7 +18,7 @@ import pytest
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.overview import overview_table
-from deepscope.analysis.tables.streams import stream_table
+from deepscope.analysis.tables.threads import stream_table
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace
 

@@ -19,7 +19,7 @@ from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.numbers.byte_formulas import BYTES
 from deepscope.analysis.numbers.moved_bytes import moved_by
 from deepscope.analysis.ownership.calls import nest
-from deepscope.analysis.ownership.operators import find_operators
+from deepscope.analysis.ownership.owners import find_operators
 from deepscope.trace.arrays import pick
 from deepscope.trace.names import VIEWS
 from deepscope.trace.read import read_trace

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
+from deepscope.capture.saving.window_end import LateRuns, late_event, with_late_runs
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace

@@ -8,7 +8,6 @@ from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask
 from deepscope.analysis.numbers.added_by_recording import Added, added_by_recording, added_to_lines
-from deepscope.analysis.numbers.call_paths import path_values
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
 from deepscope.analysis.numbers.framework_time import FrameworkTime
@@ -16,6 +15,7 @@ from deepscope.analysis.numbers.idle import Timeline, timeline
 from deepscope.analysis.numbers.idle_causes import idle_by_cause
 from deepscope.analysis.numbers.lines import line_columns
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
+from deepscope.analysis.numbers.parts import path_values
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
 from deepscope.analysis.numbers.plain_pace import BesidePlain
 from deepscope.analysis.numbers.waits import find_waits

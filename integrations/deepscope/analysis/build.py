@@ -9,7 +9,14 @@ from deepscope.analysis.findings import find_all
 from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.recording_cost import recording_cost
 from deepscope.analysis.ownership.attribution import Attribution, attribute
-from deepscope.analysis.tables.call_tree import all_parts, call_tree, part_table
+from deepscope.analysis.tables.call_tree import (
+    all_parts,
+    call_tree,
+    columns_by_block,
+    own_times,
+    part_table,
+    whole_columns,
+)
 from deepscope.analysis.tables.collectives import collective_call_table, collective_table
 from deepscope.analysis.tables.counters import counter_table
 from deepscope.analysis.tables.critical import critical_path_table, step_paths
@@ -18,13 +25,9 @@ from deepscope.analysis.tables.lines import framework_table, function_table, lib
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table
-from deepscope.analysis.tables.overview import overview_table
-from deepscope.analysis.tables.own_times import columns_by_block, own_times, whole_columns
-from deepscope.analysis.tables.step_times import step_times, steps_per_block
-from deepscope.analysis.tables.steps import phase_table, step_table
-from deepscope.analysis.tables.streams import stream_table
-from deepscope.analysis.tables.threads import thread_table
-from deepscope.analysis.tables.totals import resolved, totals
+from deepscope.analysis.tables.overview import overview_table, resolved, totals
+from deepscope.analysis.tables.steps import phase_table, step_table, step_times, steps_per_block
+from deepscope.analysis.tables.threads import stream_table, thread_table
 from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.analysis.tables.why import why_of_lines, work_causes
 from deepscope.records import WHOLE, Audit, CriticalPath, Detail, PartOf, Profile, SourceFile, View

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from deepscope.capture import naming
 from deepscope.capture.audit.step_audit import StepAudit
+from deepscope.capture.naming import check_space, make_trace_folder
 from deepscope.capture.saving.header import Session
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.capture.saving.saver import Job
 from deepscope.capture.step_timer import StepTimer
-from deepscope.capture.trace_folder import check_space, make_trace_folder
 from deepscope.capture.window import Window
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 

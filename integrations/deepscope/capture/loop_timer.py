@@ -11,8 +11,8 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from deepscope.capture.evaluation_window import ModelModes
 from deepscope.capture.loader_pass import LoaderPass, Mark, PassKind
-from deepscope.capture.model_modes import ModelModes
 from deepscope.capture.run_timer import RunTimer
 from deepscope.trace.format.run_account import RunAccount, RunPartName
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.trace_folder import current_folder
+from deepscope.capture.naming import current_folder
 from deepscope.trace.format.header import Device
 
 RUN_ID_VARIABLE = "DEEPSCOPE_RUN_ID"

@@ -112,10 +112,9 @@ def record_steps(folder: Path, *, filename: str | None = None, **options: Unpack
 
     watch = RunWatch()
     from deepscope.capture.compiled.level import ProvenanceHold
-    from deepscope.capture.naming import check_template
+    from deepscope.capture.naming import check_template, seen_from_here
     from deepscope.capture.options import checked_options
     from deepscope.capture.process_hooks import optimizer_steps
-    from deepscope.capture.trace_folder import seen_from_here
 
     folder = seen_from_here(folder)  # the program may go to another one before its first step
     checked = checked_options(options)

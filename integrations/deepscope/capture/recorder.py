@@ -16,18 +16,18 @@ from deepscope.capture.audit.step_audit import StepAudit
 from deepscope.capture.end_memory import EndMemoryWatch
 from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import bury
+from deepscope.capture.naming import check_folder, seen_from_here
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import open_recorders, termination
-from deepscope.capture.process_hooks.failsafe import end_with, guarded
 from deepscope.capture.process_hooks.interrupts import held_back
-from deepscope.capture.process_hooks.other_thread import call_between_lines
+from deepscope.capture.process_hooks.termination import end_with, guarded
+from deepscope.capture.process_hooks.threads import call_between_lines
 from deepscope.capture.resources import Resources
 from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import Session, checked_metadata
 from deepscope.capture.saving.saver import Job, Pending, Saver, patience_s, wait_for_profile
 from deepscope.capture.schedule import WHOLE_BLOCK, Action, Move, Plan, Schedule
 from deepscope.capture.step_timer import StepKind, StepTimer
-from deepscope.capture.trace_folder import check_folder, seen_from_here
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import RecorderError

@@ -14,9 +14,8 @@ from deepscope.capture.counters.machine import Machine
 from deepscope.capture.counters.sampler import Counted, SamplingThread
 from deepscope.capture.counters.samples import counter_events
 from deepscope.capture.event_edits import json_bytes
-from deepscope.capture.naming import run_counters_path
+from deepscope.capture.naming import current_folder, run_counters_path
 from deepscope.capture.saving.header import Session
-from deepscope.capture.trace_folder import current_folder
 from deepscope.trace.format.header import Clock, Header
 
 KEEP_EVERY_S = 300.0

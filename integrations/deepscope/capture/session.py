@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deepscope.capture import process_facts as process
 from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, options_of_evaluation
 from deepscope.capture.loader_pass import length_of
+from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
@@ -26,7 +27,6 @@ from deepscope.capture.run_timer import write_account
 from deepscope.capture.run_watch import RunWatch
 from deepscope.capture.saving.header import Session
 from deepscope.capture.schedule import Action, Plan, Schedule
-from deepscope.capture.trace_folder import DEFAULT_FOLDER
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
 

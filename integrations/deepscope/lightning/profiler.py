@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deepscope.capture import process_facts as process
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.process_hooks.failsafe import guarded
+from deepscope.capture.process_hooks.termination import guarded
 from deepscope.capture.rank_choice import is_chosen
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.run_timer import RunTimer, write_account

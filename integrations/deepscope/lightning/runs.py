@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deepscope.capture import process_facts as process
-from deepscope.capture.trace_folder import DEFAULT_FOLDER
+from deepscope.capture.naming import DEFAULT_FOLDER
 
 _OPTIONS = (
     "accumulate_grad_batches",

@@ -2,7 +2,7 @@
 
 from deepscope.analysis.analysis import analyse
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
-from deepscope.analysis.event_tables.meanings import COLUMNS, meaning
+from deepscope.analysis.event_tables.columns import COLUMNS, meaning
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.trace.read import read_trace
 from recorded_traces import OWN_TRACES

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepscope.analysis.tables.step_times import BLOCKS
+from deepscope.analysis.tables.steps import BLOCKS
 from deepscope.records import Profile
 from deepscope.records.ranks import merge_profiles
 from deepscope.store import load_profile

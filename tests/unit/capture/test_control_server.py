@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import deepscope
 import deepscope.cli.attach as attach_command
-from deepscope.capture.on_demand import client, inspection, jobs, places
+from deepscope.capture.on_demand import client, injection, jobs, places
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.jobs import find_jobs, live_entries
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, decode_request, encode
@@ -225,18 +225,18 @@ def test_on_windows_no_process_is_asked_by_a_signal(monkeypatch):
     monkeypatch.setattr(os, "name", "nt")
     try:
         assert jobs._runs(entry)
-        inspection._check_alive(os.getpid())
+        injection._check_alive(os.getpid())
     finally:
         monkeypatch.undo()
 
 
 def test_processes_are_recognized():
-    own = inspection.inspect(os.getpid())
+    own = injection.inspect(os.getpid())
     assert own.version == sys.version_info[:2]
     assert not own.is_elsewhere
-    assert inspection.ancestors(os.getpid())[:2] == [os.getpid(), os.getppid()]
+    assert injection.ancestors(os.getpid())[:2] == [os.getpid(), os.getppid()]
     with pytest.raises(ControlError, match="there is no process"):
-        inspection.inspect(2**22 + 1)
+        injection.inspect(2**22 + 1)
 
 
 def test_a_job_lists_itself(control):

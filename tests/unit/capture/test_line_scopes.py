@@ -167,7 +167,7 @@ def test_lines_without_operators_stop_at_their_budget_and_the_count_is_stated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # However busy the machine is, no run counts as long enough for an operator.
-    monkeypatch.setattr("deepscope.capture.lines.past_budget.OPERATOR_OPENINGS", 1e12)
+    monkeypatch.setattr("deepscope.capture.lines.overhead_budget.OPERATOR_OPENINGS", 1e12)
 
     def code() -> None:
         total = 0

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from deepscope.capture.model_modes import ModelModes
+from deepscope.capture.evaluation_window import ModelModes
 from deepscope.capture.run_watch import RunWatch
 from deepscope.trace.format.run_account import RunAccount
 

@@ -18,7 +18,7 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
 from deepscope.analysis.numbers.phases import phase_of_name
 from deepscope.analysis.ownership.locations import Location, function_numbers
-from deepscope.analysis.ownership.workers import HAS_NO_WORKERS, HAS_WORKERS, worker_count
+from deepscope.analysis.ownership.training import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind

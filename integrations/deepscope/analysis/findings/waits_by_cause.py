@@ -11,7 +11,7 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, distinct
 from deepscope.analysis.numbers.work import copy_direction
-from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.owners import Operators
 from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind

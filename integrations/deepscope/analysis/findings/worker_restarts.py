@@ -13,7 +13,7 @@ from deepscope.analysis.findings.already_set import keeps_workers
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.ownership.workers import HAS_WORKERS
+from deepscope.analysis.ownership.training import HAS_WORKERS
 from deepscope.records import Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

@@ -17,11 +17,9 @@ from deepscope.analysis.numbers.recording_cost import cost_by_run, cost_of_entry
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.framework import FrameworkSpans
 from deepscope.analysis.ownership.locations import Scopes
-from deepscope.analysis.ownership.operators import Operators
-from deepscope.analysis.ownership.owners import LineRuns, Owners
+from deepscope.analysis.ownership.owners import LineRuns, Operators, Owners
 from deepscope.analysis.ownership.paths import PathTable
-from deepscope.analysis.ownership.training import Training
-from deepscope.analysis.ownership.workers import HAS_WORKERS
+from deepscope.analysis.ownership.training import HAS_WORKERS, Training
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.span_names import parse_off_cpu
 from deepscope.trace.joins.nesting import innermost

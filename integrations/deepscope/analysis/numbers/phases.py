@@ -12,8 +12,8 @@ from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
 from deepscope.analysis.array_ops.selection import distinct, named, of_kind
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.modules import ModuleScopes
-from deepscope.analysis.ownership.operators import Operators
 from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.owners import Operators
 from deepscope.analysis.ownership.training import Training
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_places, pick

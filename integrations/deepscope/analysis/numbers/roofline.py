@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.numbers.moved_bytes import DTYPES, element_widths, moved_by
-from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.owners import Operators
 from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind

@@ -8,9 +8,8 @@ from deepscope.analysis.ownership.calls import CallForest, join_backward, nest
 from deepscope.analysis.ownership.compiled import find_fused
 from deepscope.analysis.ownership.framework import FrameworkSpans, find_framework
 from deepscope.analysis.ownership.locations import Scopes, find_scopes
-from deepscope.analysis.ownership.operators import Operators, find_operators
 from deepscope.analysis.ownership.owned_work import OwnedWork, owned
-from deepscope.analysis.ownership.owners import LineRuns, Owners, find_owners, find_runs
+from deepscope.analysis.ownership.owners import LineRuns, Operators, Owners, find_operators, find_owners, find_runs
 from deepscope.analysis.ownership.paths import PathBuilder, PathTable
 from deepscope.analysis.ownership.training import Training, find_training
 from deepscope.analysis.ownership.work import find_work

@@ -9,7 +9,7 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
-from deepscope.analysis.ownership.workers import worker_lines
+from deepscope.analysis.ownership.training import worker_lines
 from deepscope.records import LineSource
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind

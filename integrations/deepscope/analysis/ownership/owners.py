@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest, position_in
-from deepscope.analysis.array_ops.selection import Mask
+from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
+from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
 
@@ -127,3 +128,26 @@ def joined_paths(paths: PathBuilder, calls: CallForest, path: Int64, node: Int64
     own = np.where(node < 0, 0, path[node])
     # What no line owns has no path either, though a further call of `backward()` around it may have one.
     return np.where(own > 0, join(own, pick(calls.root, node), _DEEPEST), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Operators:
+    """The operators of a trace; arrays of shape (k,) but for `around`."""
+
+    nodes: Int64
+    """Their events, ascending."""
+    caller: Int64
+    """Position in `nodes` of the operator that each was called from, -1 for none."""
+    self_ns: Int64
+    """Time in each less the operators called from it."""
+    around: Int64
+    """By event, the position in `nodes` of the innermost operator at or above it, -1 for none; shape (n,)."""
+
+
+def find_operators(trace: Trace, parent: Int64) -> Operators:
+    """All operators; `parent` is the event that encloses each one on its thread, -1 for none, shape (n,)."""
+    is_operator = of_kind(trace, Kind.OPERATOR)
+    nodes = np.flatnonzero(is_operator)
+    around = position_in(nodes, nearest(parent, is_operator), len(parent))
+    caller = pick(around, parent[nodes])
+    return Operators(nodes, caller, self_values(trace.events.duration_ns[nodes], caller), around)

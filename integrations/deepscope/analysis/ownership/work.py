@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
-from deepscope.analysis.ownership.operators import Operators
+from deepscope.analysis.ownership.owners import Operators
 from deepscope.trace.communication import is_collective
 from deepscope.trace.joins.correlation import launches
 from deepscope.trace.kinds import Kind

@@ -9,7 +9,7 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.counter_levels import Level, Stretches, levels
-from deepscope.analysis.tables.step_times import steps_per_block
+from deepscope.analysis.tables.steps import steps_per_block
 from deepscope.records import CounterBlock, CounterSeries
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.counters import TRACKS

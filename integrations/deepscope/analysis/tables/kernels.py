@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ranking import largest, largest_named
 from deepscope.analysis.array_ops.selection import Columns, of_kind
-from deepscope.analysis.numbers.tensor_cores import kernels_with_tensor_cores
+from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
 from deepscope.analysis.tables.why import WorkCauses
 from deepscope.records import Kernel, KernelKind
 from deepscope.trace.arrays import distinct_places, pick

@@ -10,8 +10,7 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ranking import largest, rows
 from deepscope.analysis.array_ops.selection import Columns
-from deepscope.analysis.numbers.operator_calls import OperatorCalls, operator_calls
-from deepscope.analysis.numbers.output_shapes import output_shapes
+from deepscope.analysis.numbers.operator_calls import OperatorCalls, operator_calls, output_shapes
 from deepscope.analysis.ownership.owners import joined_paths
 from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.analysis.tables.why import WorkCauses, why_of_calls

@@ -1,19 +1,23 @@
-"""The threads of the CPU, and what each spent its time on."""
+"""The tables of threads and of streams."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.calls import CPU_KINDS, step_events
-from deepscope.records import HostThread, ThreadRole
-from deepscope.trace.arrays import distinct_values
+from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.records import HostThread, Stream, ThreadRole
+from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int64
+from deepscope.trace.model import Events, Int64
 from deepscope.trace.names import is_backward_root
 
 
@@ -96,3 +100,149 @@ def _union_by_thread(analysis: Analysis, which: Mask) -> Int64:
     )
     np.add.at(result, groups, lengths)
     return result
+
+
+def stream_table(analysis: Analysis) -> list[Stream]:
+    """The streams with work within the extent, by device and number; none where the CPU is the device."""
+    work, events = analysis.attribution.work, analysis.attribution.trace.events
+    if work.metric != "device":
+        return []
+    everything = np.flatnonzero(work.counts)
+    streams, of_piece = stream_of(events, work, everything)
+    stream = np.full(len(work), -1, np.int64)
+    stream[everything] = of_piece
+    # Parts of one kernel lie in a row behind its largest.
+    place = np.full(int(work.piece[-1]) + 1, -1, np.int64)
+    place[work.piece[everything]] = of_piece
+    of_row = place[work.piece]
+    counted = analysis.counted
+    kinds = {
+        "collective": counted & work.collective,
+        "kernel": counted & (work.kind == Kind.KERNEL) & ~work.collective,
+        "copy": counted & (work.kind == Kind.MEMCPY),
+        "fill": counted & (work.kind == Kind.MEMSET),
+    }
+
+    def sums(rows: Mask, values: Int64 | None = None) -> list[int]:
+        result = np.zeros(len(streams), np.int64)
+        np.add.at(result, of_row[rows], 1 if values is None else values[rows])
+        return [int(one) for one in result]
+
+    device_ns = sums(counted, work.duration_ns)
+    times = {name: sums(rows, work.duration_ns) for name, rows in kinds.items()}
+    counts = {name: sums(rows & work.counts) for name, rows in kinds.items()}
+    between = gaps(events, work, counted)
+    waits = np.zeros((len(streams), 3), np.int64)
+    np.add.at(waits, (stream[between.row], between.cause), between.gap_ns)
+    window = analysis.window
+    busy = [
+        union(work.start_ns[rows], work.end_ns[rows]).intersection(window)
+        for rows in (everything[of_piece == i] for i in range(len(streams)))
+    ]
+    return [
+        Stream(
+            device=device,
+            stream=number,
+            device_ns=device_ns[i],
+            kernel_ns=times["kernel"][i],
+            copy_ns=times["copy"][i],
+            fill_ns=times["fill"][i],
+            collective_ns=times["collective"][i],
+            kernels=counts["kernel"][i],
+            copies=counts["copy"][i],
+            fills=counts["fill"][i],
+            collectives=counts["collective"][i],
+            busy_ns=busy[i].total_ns,
+            overlapped_ns=_overlapped(busy, [j for j, other in enumerate(streams) if other[0] == device and j != i], i),
+            idle_ns=analysis.unrecorded.total_ns - busy[i].total_ns,
+            host_wait_ns=int(waits[i, 0]),
+            kernel_wait_ns=int(waits[i, 1]),
+            other_wait_ns=int(waits[i, 2]),
+        )
+        for i, (device, number) in enumerate(streams)
+        if device_ns[i] or busy[i].total_ns or counts["kernel"][i]
+    ]
+
+
+def _overlapped(busy: list[Intervals], others: list[int], one: int) -> int:
+    """How much of a stream's busy time some others share."""
+    if not others:
+        return 0
+    both = union(np.concatenate([busy[i].start for i in others]), np.concatenate([busy[i].end for i in others]))
+    return both.intersection(busy[one]).total_ns
+
+
+# Why streams idle between pieces of work, and how their time is divided, as HTA defines it.
+#
+# hta/analyzers/breakdown_analysis.py and communication_analysis.py of version 0.5.
+
+
+GAPS = ("host wait", "kernel wait", "other wait")
+"""The work was launched after the one before it had ended; else the gap is short; else neither."""
+
+_SHORT_NS = 30_000
+"""HTA's threshold is 30 in the unit of the trace's times, microseconds (its documentation says nanoseconds)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The time between each piece of work and the one before it on its stream; arrays of shape (g,)."""
+
+    row: Int64
+    """The later piece of work."""
+    gap_ns: Int64
+    """0 where the two overlap."""
+    cause: Int64
+    """Index into `GAPS`."""
+
+
+def gaps(events: Events, work: OwnedWork, which: Mask) -> Gaps:
+    """The gaps of all streams. `which` are the pieces of work that count, shape (w,)."""
+    rows = np.flatnonzero(which & work.counts)
+    _, stream = stream_of(events, work, rows)
+    rows = rows[np.lexsort((work.start_ns[rows], stream))]
+    _, stream = stream_of(events, work, rows)
+    same = stream[1:] == stream[:-1]
+    later, before = rows[1:][same], rows[:-1][same]
+    gap = np.maximum(work.start_ns[later] - work.end_ns[before], 0)
+    host = (work.node[later] >= 0) & (work.launch_ns[later] > work.end_ns[before])
+    return Gaps(later, gap, np.where(host, 0, np.where(gap < _SHORT_NS, 1, 2)))
+
+
+def stream_of(events: Events, work: OwnedWork, rows: Int64) -> tuple[list[tuple[int, int]], Int64]:
+    """The streams of some work, as (device, stream) in ascending order, and which of them each piece ran on."""
+    streams, place = distinct_places(events.stream[work.event[rows]])
+    keys, both = distinct_places(work.device[rows] * len(streams) + place)
+    return [(key // len(streams), int(streams[key % len(streams)])) for key in keys.tolist()], both
+
+
+class Spans(NamedTuple):
+    """How the time from the first to the last work is divided."""
+
+    whole_ns: int
+    compute_ns: int
+    idle_ns: int
+    communication_ns: int
+    """The union of collectives."""
+    overlap_ns: int
+    """The part of it that computation overlaps."""
+
+
+def spans(work: OwnedWork, which: Mask) -> Spans:
+    """Divides the time of some work, all devices and streams together; `which` has shape (w,)."""
+    rows = which & work.counts
+    busy = union(work.start_ns[rows], work.end_ns[rows])
+    if not len(busy.start):
+        return Spans(0, 0, 0, 0, 0)
+    kernels = rows & (work.kind == Kind.KERNEL)
+    compute, communication = (
+        union(work.start_ns[one], work.end_ns[one]) for one in (kernels & ~work.collective, kernels & work.collective)
+    )
+    whole = int(busy.end[-1] - busy.start[0])
+    return Spans(
+        whole,
+        compute.total_ns,
+        whole - busy.total_ns,
+        communication.total_ns,
+        int(compute.overlap_ns(communication.start, communication.end).sum()),
+    )

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from deepscope.capture.audit.call_paths import Call
 from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
+from deepscope.capture.audit.places import Call
 
 _DOUBLE = frozenset({torch.float64, torch.complex128})
 untyped_storage = torch.Tensor.untyped_storage

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
 
-from deepscope.capture.audit.call_paths import PathEntry
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.places import Places
+from deepscope.capture.audit.places import PathEntry, Places
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import OperatorUse
 

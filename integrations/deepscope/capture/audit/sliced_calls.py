@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
 from typing import NamedTuple
 
-from deepscope.capture.audit.call_paths import PathEntry
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.places import Places
+from deepscope.capture.audit.places import PathEntry, Places
 from deepscope.capture.audit.slices import FEWEST, FirstUse, SlicedTensor
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import SlicedCalls

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from deepscope.capture.audit.call_paths import Call
 from deepscope.capture.audit.flow import Flow, tensors_of
+from deepscope.capture.audit.places import Call
 
 _SLICING = frozenset({"aten::select", "aten::slice", "aten::unbind", "aten::split", "aten::split_with_sizes"})
 _AS_ONE = frozenset({"aten::cat", "aten::stack"})

@@ -12,21 +12,20 @@ from torch import nn
 from torch.optim import Optimizer
 
 from deepscope.capture import dynamo
-from deepscope.capture.audit.broadcasts import broadcasts
-from deepscope.capture.audit.double_work import double_work
-from deepscope.capture.audit.kept_graphs import kept_graphs
 from deepscope.capture.audit.mode import AuditMode, is_another_active
 from deepscope.capture.audit.needless_copies import needless_copies
+from deepscope.capture.audit.needless_gradients import (
+    kept_graphs,
+    table_gradients,
+    trained,
+    unused_gradients,
+    unused_graphs,
+)
+from deepscope.capture.audit.needless_work import broadcasts, double_work, padded_work, same_work, unused_results, used
 from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.padded_work import padded_work
 from deepscope.capture.audit.places import FoundPlace, Places
-from deepscope.capture.audit.same_work import same_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
-from deepscope.capture.audit.table_gradients import table_gradients
 from deepscope.capture.audit.unseen_uses import foreign_extensions
-from deepscope.capture.audit.unused_gradients import unused_gradients
-from deepscope.capture.audit.unused_graphs import trained, unused_graphs
-from deepscope.capture.audit.unused_results import unused_results, used
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.awaited_steps import AwaitedSteps
 from deepscope.capture.lines import UserCode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from _thread import get_ident
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -13,19 +14,177 @@ from torch import nn
 from torch.optim import Optimizer
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.call_paths import Call, CallPaths
-from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.copies import Copies, parameter_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
-from deepscope.capture.audit.graph_nodes import GraphNodes
-from deepscope.capture.audit.looked_up_rows import LookedUpRows
+from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
+from deepscope.capture.audit.places import Call, CallPaths
 from deepscope.capture.audit.slices import Slices
 from deepscope.capture.audit.unseen_uses import UnseenUses
 from deepscope.capture.lines import UserCode
 from deepscope.capture.process_hooks.live_objects import living
 from deepscope.errors import RecorderError
+
+
+class GraphNodes:
+    """Of some steps. Nodes go by their numbers; none is kept."""
+
+    def __init__(self) -> None:
+        self._paths: dict[int, int] = {torch_compat.next_node_number() - 1: 0}
+        """By the number of a node: the path of its forward operator."""
+        self._reached: set[int] = set()
+
+    def made(self, path: int) -> int:
+        """A forward operator was called from a path: the number of its new node; -1 where it has none."""
+        number = torch_compat.next_node_number() - 1
+        if number in self._paths:
+            return -1
+        self._paths[number] = path
+        return number
+
+    def path_of(self, node: Any) -> int:
+        """Where the forward operator of a node was called; 0 if that is not known."""
+        return self._paths.get(int(node._sequence_nr()), 0)
+
+    def reach(self, node: Any) -> None:
+        """A backward pass has come to a node, and so comes to all that the node leads to."""
+        left = [node]
+        while left:
+            one = left.pop()
+            number = int(one._sequence_nr())
+            if number not in self._reached:
+                self._reached.add(number)
+                left += [above for above, _ in one.next_functions if above is not None]
+
+    def is_reached(self, number: int) -> bool:
+        """Whether a backward pass came to the node with a number."""
+        return number in self._reached
+
+
+_DENSE = {
+    "aten::embedding_dense_backward": (2, None),
+    "aten::_embedding_bag_backward": (6, 8),
+    "aten::_embedding_bag_dense_backward": (5, 7),
+}
+"""Where each operator has the number of rows, and the mode of a bag; the second argument are the rows looked up."""
+_MAX = 2
+"""The mode of bags that has no sparse gradient."""
+_SUMS = ("aten::add", "aten::add_")
+
+
+class LookedUpRows:
+    """Of each operation that makes the gradient of a whole table, by its number."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self.used: dict[int, frozenset[int]] = {}
+        self.rows: dict[int, int] = {}
+
+    def note(self, number: int, returned: Returned) -> None:
+        """An operation of a backward pass."""
+        args = returned.args
+        rows, mode = _DENSE.get(self._flow.operations[number].name, (len(args), None))
+        if len(args) <= max(rows, mode or 0) or not is_plain(args[1]) or (mode is not None and args[mode] == _MAX):
+            return
+        self.used[number] = frozenset(args[1].unique().tolist())
+        self.rows[number] = int(args[rows])
+
+    def made_of(self, gradients: Sequence[Gradient]) -> list[int]:
+        """The operations whose results a parameter's gradients are the sum of; none if there are others among them."""
+        operations = self._flow.operations
+        own = {number for one in gradients for number in one.operations}
+        left, seen = list(own), set(own)
+        found = []
+        while left:
+            number = left.pop()
+            if number in self.rows:
+                found.append(number)
+            elif number in own or operations[number].name in _SUMS:
+                new = operations[number].inputs - seen
+                seen |= new
+                left += new
+            else:
+                return []
+        return sorted(found)
+
+
+Value = Hashable
+"""Equal for two tensors that hold the same because they were computed in the same way."""
+
+
+class Constants:
+    """Of some steps; `fixed` are the storages that no step changes."""
+
+    def __init__(self, flow: Flow, fixed: Iterable[int]) -> None:
+        self._flow = flow
+        self._values: dict[int, Value] = {key: ("fixed", key) for key in fixed}
+        """By storage: how its bytes came about; only of those that are the same in each step."""
+        self._made: list[tuple[int, Value, list[int]]] = []
+        """Operation, what it computes, and the storages that it writes to."""
+        self._spoiled: dict[int, int] = {}
+        """By storage: the last operation that wrote to it what differs from step to step."""
+
+    def note(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+        """An operator has returned, outside of backward passes."""
+        value = self._value_of(facts, returned)
+        changed = (returned.result, *facts.written(returned.args, returned.kwargs))
+        written = [key for one in tensors_of(changed) if (key := self._flow.key_of(one))]
+        if value is None:
+            for key in written:
+                self._values.pop(key, None)
+                self._spoiled[key] = number
+            return
+        if not written:
+            return
+        for key in written:
+            self._values[key] = value
+        self._made.append((number, value, written))
+
+    def same(self) -> list[int]:
+        """The operations of the first step that the second one has, too, and whose results nothing changes."""
+        operations = self._flow.operations
+        later = {value for number, value, _ in self._made if operations[number].step == 1}
+        return [
+            number
+            for number, value, written in self._made
+            if operations[number].step == 0
+            and value in later
+            and not any(self._spoiled.get(key, -1) > number for key in written)
+        ]
+
+    def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
+        if facts.is_opaque or facts.is_random or facts.reads_to_host:
+            return None
+        parts: list[Value] = [facts.name]
+        for one in (*returned.args, *sorted(returned.kwargs.items())):
+            tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
+            if not tensors:
+                parts.append(repr(one))
+            for tensor in tensors:
+                value = self._values.get(self._flow.key_of(tensor) or 0)
+                if value is None or tensor.requires_grad:
+                    return None
+                parts.append((value, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()))
+        return hash(tuple(parts))
+
+
+def fixed_storages(
+    flow: Flow, modules: Iterable[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]
+) -> set[int]:
+    """The storages of the modules' parameters and buffers that no optimizer changes."""
+    changed = {id(one) for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]}
+    found = set()
+    for module in modules:
+        fields = module.__dict__
+        for name in ("_parameters", "_buffers"):
+            for tensor in (fields.get(name) or {}).values():
+                if isinstance(tensor, torch.Tensor) and id(tensor) not in changed and not tensor.requires_grad:
+                    key = flow.key_of(tensor)
+                    if key:
+                        found.add(key)
+    return found
+
 
 _MOST_OPERATORS = 500_000
 _NORMS = frozenset({"aten::_foreach_norm", "aten::linalg_vector_norm", "aten::norm"})

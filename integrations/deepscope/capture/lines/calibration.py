@@ -2,11 +2,156 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from time import perf_counter_ns
+from typing import Any
 
-from deepscope.capture.lines.overhead import Overhead, measure_overhead
+_TURNS = 100
+_MANY = 1023
+_RUNS = 7
+
+OverheadWork = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Python's own part in the cost of hooks."""
+
+    event_ns: int = 0
+    """To call a hook."""
+    call_ns: int = 0
+    """A call of code that gets no scopes, the hook that says so included; 0 where such code is left alone."""
+    off_ns: int = 0
+    """To switch off the events of one instruction, the hook that asks for it included."""
+    slowdown: float = 1.0
+    """How much longer instructions take."""
+
+
+def measure_overhead() -> Overhead:
+    """Measure, warm, with hooks that do nothing; one or two milliseconds of work."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    if monitoring is not None:
+        return _of_monitoring(monitoring)
+    return Overhead() if sys.gettrace() is not None else _of_tracing()
+
+
+def _of_tracing() -> Overhead:
+    calls_ns, ordinary_ns = _shortest(_calls), _shortest(_ordinary)
+    files: dict[str, bool] = {__file__: False}
+    dropped: dict[int, object] = {}
+    left_alone = 0
+
+    def leave_alone(frame: Any, _event: str, _arg: Any) -> Any:
+        nonlocal left_alone
+        try:
+            code = frame.f_code
+            wanted = id(code) not in dropped and files.get(code.co_filename)
+            if wanted is None:
+                return None
+            function = code if wanted else None
+            if function is None:
+                left_alone += 1
+                if not left_alone & _MANY:
+                    left_alone += 0
+                return None
+        except Exception:  # noqa: BLE001 - as the hook itself
+            pass
+        return None
+
+    def on_line(_frame: Any, _event: str, _arg: Any) -> None:
+        return None
+
+    slowdown = max(_shortest(_ordinary, leave_alone) / ordinary_ns, 1.0)
+    return Overhead(
+        event_ns=max(_shortest(_lines, lambda *_: on_line) - _shortest(_lines, leave_alone), 0) // (2 * _TURNS),
+        call_ns=max(_shortest(_calls, leave_alone) - calls_ns, 0) // _TURNS,
+        slowdown=slowdown,
+    )
+
+
+def _of_monitoring(monitoring: Any) -> Overhead:
+    tool = next((number for number in (4, 3) if monitoring.get_tool(number) is None), None)
+    if tool is None:
+        return Overhead()
+    events, code = monitoring.events, _lines.__code__
+    bare_ns = _shortest(_lines)
+    monitoring.use_tool_id(tool, "deepscope")
+    try:
+        monitoring.register_callback(tool, events.LINE, lambda _code, _line: None)
+        monitoring.set_local_events(tool, code, events.LINE)
+        event_ns = max(_shortest(_lines) - bare_ns, 0) // (2 * _TURNS)
+        monitoring.set_local_events(tool, code, 0)
+        return Overhead(event_ns=event_ns, off_ns=_switching_off_ns(monitoring, tool))
+    finally:
+        for event in (events.LINE, events.INSTRUCTION):
+            monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
+
+
+def _switching_off_ns(monitoring: Any, tool: int) -> int:
+    code, event = _ordinary.__code__, monitoring.events.INSTRUCTION
+    functions, count, best = {id(code): {0: 0}}, 0, 1 << 62
+
+    def switch_off(code: Any, offset: int) -> Any:
+        nonlocal count
+        count += 1
+        starts = functions.get(id(code))
+        return monitoring.DISABLE if starts is None or starts.get(offset) is None else None
+
+    bare_ns = _shortest(_ordinary)
+    monitoring.register_callback(tool, event, switch_off)
+    for _ in range(_RUNS // 2):
+        count = 0
+        monitoring.set_local_events(tool, code, event)
+        started = perf_counter_ns()
+        _ordinary()
+        best = min(best, perf_counter_ns() - started)
+        monitoring.set_local_events(tool, code, 0)
+        monitoring.restart_events()
+    return max(best - bare_ns, 0) // max(count, 1)
+
+
+def _shortest(work: OverheadWork, trace: Any = None) -> int:
+    best = 1 << 62
+    for _ in range(_RUNS):
+        sys.settrace(trace) if trace is not None else None
+        try:
+            started = perf_counter_ns()
+            work()
+            best = min(best, perf_counter_ns() - started)
+        finally:
+            sys.settrace(None) if trace is not None else None
+    return best
+
+
+def _lines() -> None:
+    for turn in range(_TURNS):
+        _ = turn
+
+
+def _calls() -> None:
+    for _ in (turn for turn in range(_TURNS // 2)):
+        pass
+    sorted(range(_TURNS // 2), key=lambda turn: turn)
+
+
+class _Box:
+    def __init__(self) -> None:
+        self.count = 0
+
+
+def _ordinary() -> object:
+    box, found, names = _Box(), {}, ("a", "b", "c", "d")
+    for turn in range(_TURNS):
+        if turn & 1:
+            box.count = box.count + turn
+        found[names[turn & 3]] = box.count
+    return found
+
 
 _KEPT = 512
 _FIRST_BURST = 384
@@ -17,7 +162,7 @@ _FEWEST = 4
 _UNKNOWN_NS = 800
 
 
-class Work(Enum):
+class CalibrationWork(Enum):
     """What one callback did."""
 
     ENTRY = auto()
@@ -34,7 +179,7 @@ class Work(Enum):
     """A frame began, or ended: half a call."""
 
 
-_TIMES_AN_ENTRY = {Work.QUIET: 2, Work.TRIAL: 3, Work.MODULE: 2}
+_TIMES_AN_ENTRY = {CalibrationWork.QUIET: 2, CalibrationWork.TRIAL: 3, CalibrationWork.MODULE: 2}
 
 
 class CostSamples:
@@ -43,8 +188,8 @@ class CostSamples:
     clock = staticmethod(perf_counter_ns)
 
     def __init__(self) -> None:
-        self._samples: dict[Work, deque[int]] = {work: deque(maxlen=_KEPT) for work in Work}
-        self._means: dict[Work, int] = {}
+        self._samples: dict[CalibrationWork, deque[int]] = {work: deque(maxlen=_KEPT) for work in CalibrationWork}
+        self._means: dict[CalibrationWork, int] = {}
         self._wanted = _FIRST_BURST
         self.is_complete = False
         """Whether the burst is over; no property, for the hooks read it."""
@@ -57,7 +202,7 @@ class CostSamples:
         self._wanted = max(self._wanted, _BURST)
         self.is_complete = False
 
-    def add(self, work: Work, duration_ns: int) -> None:
+    def add(self, work: CalibrationWork, duration_ns: int) -> None:
         """Take in one callback's duration."""
         self._wanted -= 1
         self.is_complete = self._wanted <= 0
@@ -71,13 +216,17 @@ class CostSamples:
             self._is_prepared = True
             self.overhead = measure_overhead()
 
-    def of(self, work: Work) -> int:
+    def of(self, work: CalibrationWork) -> int:
         """Nanoseconds that one callback costs, Python's part included; a guess where there are few samples."""
         known = self._means.get(work)
         if known is None:
             samples = sorted(self._samples[work])
             if len(samples) < _FEWEST:
-                return _TIMES_AN_ENTRY[work] * self.of(Work.ENTRY) if work in _TIMES_AN_ENTRY else self._unknown_ns
+                return (
+                    _TIMES_AN_ENTRY[work] * self.of(CalibrationWork.ENTRY)
+                    if work in _TIMES_AN_ENTRY
+                    else self._unknown_ns
+                )
             longest = _INTERRUPTED * samples[len(samples) // 2]
             kept = [sample for sample in samples if sample <= longest]
             known = self._means[work] = sum(kept) // len(kept)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from deepscope.capture.dynamo import undisturbed
-from deepscope.capture.lines.line_flow import UNKNOWN, lines_before, lines_without_calls
+from deepscope.capture.lines.code_facts import UNKNOWN, lines_before, lines_without_calls
 from deepscope.capture.lines.user_code import UserCode
 
 _TORCH = "torch"

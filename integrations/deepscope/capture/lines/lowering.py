@@ -8,8 +8,7 @@ from typing import Protocol
 
 from deepscope.capture.lines.code_facts import Loop, find_loops, offsets_of_lines
 from deepscope.capture.lines.detail import Detail
-from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.past_budget import TRIAL_RUNS
+from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, OverheadBudget
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import Function, ScopeTable

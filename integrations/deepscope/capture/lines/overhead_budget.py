@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections import deque
 from collections.abc import Callable
+from enum import Enum, auto
+from time import perf_counter_ns
 
-from deepscope.capture.lines.calibration import CostSamples, Work
+from deepscope.capture.lines.calibration import CalibrationWork, CostSamples
 from deepscope.capture.lines.detail import Limits
+from deepscope.capture.lines.emit import Pair, make_pair, sequence_number
 from deepscope.capture.lines.off_cpu import RunClock
-from deepscope.capture.lines.table import LINE, MODULE, ScopeTable
+from deepscope.capture.lines.running_frame import Stack
+from deepscope.capture.lines.table import LINE, MODULE, OFTEN, SILENT, ScopeTable, Slot
+from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 
 _LONG_NS = 4_000
 """Each of so many nanoseconds of work that is done once counts as a happening."""
@@ -95,17 +102,17 @@ class OverheadBudget:
 
     def pay(self) -> int:
         """Nanoseconds that recording has cost since it was last asked, beside what entries with a scope cost."""
-        costs, entry_ns = self.costs, self.costs.of(Work.ENTRY)
+        costs, entry_ns = self.costs, self.costs.of(CalibrationWork.ENTRY)
         now = (
             self.started, self.quiet, self.trials, self.silent, self.modules, self.left_alone, self.switched_off(),
             self._set_up_ns,
         )  # fmt: skip
         each = (
-            2 * costs.of(Work.CALL),
-            costs.of(Work.QUIET),
-            max(costs.of(Work.TRIAL) - entry_ns, 0),
-            costs.of(Work.SILENT),
-            costs.of(Work.MODULE),
+            2 * costs.of(CalibrationWork.CALL),
+            costs.of(CalibrationWork.QUIET),
+            max(costs.of(CalibrationWork.TRIAL) - entry_ns, 0),
+            costs.of(CalibrationWork.SILENT),
+            costs.of(CalibrationWork.MODULE),
             costs.overhead.call_ns,
             costs.overhead.off_ns,
             1,
@@ -117,16 +124,16 @@ class OverheadBudget:
         """Before a callback is timed: what `work_since` compares with."""
         return self.quiet, self.trials, self._set_ups, self.silent
 
-    def work_since(self, mark: tuple[int, int, int, int]) -> Work | None:
+    def work_since(self, mark: tuple[int, int, int, int]) -> CalibrationWork | None:
         """What the one callback since `mark` did; None where it did something that is timed by itself."""
         quiet, trials, set_ups, silent = mark
         if self._set_ups > set_ups:
             return None
         if self.trials > trials:
-            return Work.TRIAL
+            return CalibrationWork.TRIAL
         if self.silent > silent:
-            return Work.SILENT
-        return Work.QUIET if self.quiet > quiet else Work.ENTRY
+            return CalibrationWork.SILENT
+        return CalibrationWork.QUIET if self.quiet > quiet else CalibrationWork.ENTRY
 
     @property
     def left_alone(self) -> int:
@@ -156,12 +163,12 @@ class OverheadBudget:
     def _lasting_ns(self) -> int:
         costs, lines, modules = self.costs, self._line_entries(), self._module_entries()
         return (
-            max(lines - self.trials, 0) * costs.of(Work.ENTRY)
-            + self.trials * costs.of(Work.TRIAL)
-            + self.quiet * costs.of(Work.QUIET)
-            + self.silent * costs.of(Work.SILENT)
-            + modules * costs.of(Work.MODULE)
-            + max(2 * self.calls - modules, 0) * costs.of(Work.CALL)
+            max(lines - self.trials, 0) * costs.of(CalibrationWork.ENTRY)
+            + self.trials * costs.of(CalibrationWork.TRIAL)
+            + self.quiet * costs.of(CalibrationWork.QUIET)
+            + self.silent * costs.of(CalibrationWork.SILENT)
+            + modules * costs.of(CalibrationWork.MODULE)
+            + max(2 * self.calls - modules, 0) * costs.of(CalibrationWork.CALL)
             + self.left_alone * costs.overhead.call_ns
         )
 
@@ -175,3 +182,173 @@ class OverheadBudget:
     def _module_entries(self) -> int:
         rows = zip(self._table.slots, self._table.rows, strict=False)
         return sum(slot.opened for slot, row in rows if row.kind == MODULE)
+
+
+OPERATOR_OPENINGS = 1.5
+"""Openings of a scope that the shortest operator takes, less what an opening may vary by."""
+_OWN_WORK = 1.5 if sys.version_info >= (3, 11) else 2.0
+"""Openings of a scope that the hooks' own work in a stretch takes, unless a shorter stretch was seen."""
+TRIAL_RUNS = 64
+"""Runs on trial."""
+_REVIEW = 256
+"""Quiet runs between two judgements of whether the line holds operators."""
+_EARLIER_NS = 600
+"""Torch's clock is read up to 500 ns after ours, and the hook alone keeps twice this between two lines."""
+_LIBRARY_TRIAL = 6
+"""Runs on trial of a library's line. In the first one everything takes long; of the others half must."""
+_LIBRARY_LONG = 1.5
+"""Thresholds that a stretch of a library's line must last: what Python itself does there takes long enough for one."""
+_LIBRARY_TRIALS, _BETWEEN_TRIALS = 3, 32
+"""Trials that a library's line must pass, and its runs between two: Python is slow until it has run for a while."""
+_OFTEN_MEASURED = 64
+"""Scopes on trial after which not each of them, but one in eight, sets the threshold anew."""
+_TRIES = 8
+"""Attempts to mark a moment without an interruption."""
+
+
+class Verdict(Enum):
+    """What becomes of one run of a line."""
+
+    NORMAL = auto()
+    TRIAL = auto()
+    QUIET = auto()
+    SILENT = auto()
+    """A library's line that holds no operator: no scope, whatever it does."""
+
+
+class QuietLines:
+    """The judgement on lines past their budget, for one window; `dispatch_ns` is what calling a hook takes at least."""
+
+    def __init__(self, budget: int, dispatch_ns: int, overhead_budget: OverheadBudget) -> None:
+        self._budget = budget
+        self._overhead_budget = overhead_budget
+        self._dispatch_ns = dispatch_ns
+        self._shortest_ns = 1 << 60
+        self._shortest_stretch_ns = 1 << 60
+        self._taken_ns: deque[int] = deque(maxlen=31)
+        self._opened = 0
+        """Scopes on trial."""
+        self._threshold_ns = 0
+        self._marks: list[Pair] = []
+        """Spans that mark a moment, closed; each thread takes one out while it uses it."""
+
+    def judge(self, slot: Slot) -> Verdict:
+        """What becomes of a run of `slot`, for which nothing is left."""
+        if slot.left < SILENT:
+            return Verdict.SILENT
+        slot.left = 0
+        if slot.is_unproven:
+            return self._judge_library(slot)
+        if slot.reserve > 0:
+            return self._grant(slot)
+        is_due = slot.judged == TRIAL_RUNS if slot.judged <= TRIAL_RUNS else slot.judged % _REVIEW == 0
+        if is_due and slot.long * OFTEN >= min(slot.judged, _REVIEW):
+            slot.holds = True
+            slot.reserve = self._budget
+            slot.judged = slot.long = 0
+            return self._grant(slot)
+        if is_due:
+            slot.holds = False
+            slot.long = 0
+        self._overhead_budget.spend(1)
+        self._overhead_budget.unpaid += 1
+        slot.judged += 1
+        if slot.judged <= TRIAL_RUNS:
+            slot.granted += 1
+            self._overhead_budget.trials += 1
+            return Verdict.TRIAL
+        slot.missed += 1
+        self._overhead_budget.quiet += 1
+        return Verdict.QUIET
+
+    def _judge_library(self, slot: Slot) -> Verdict:
+        if slot.judged >= _LIBRARY_TRIAL:
+            if 2 * slot.long >= _LIBRARY_TRIAL - 1:
+                slot.trials += 1
+                if slot.trials == _LIBRARY_TRIALS:
+                    slot.prove(self._budget)
+                    return self._grant(slot)
+                slot.judged = slot.long = 0
+                slot.granted += _BETWEEN_TRIALS
+                slot.left = _BETWEEN_TRIALS - 1
+                self._overhead_budget.spend(_BETWEEN_TRIALS)
+                return Verdict.NORMAL
+            slot.silence()
+            slot.left -= 1
+            return Verdict.SILENT
+        self._overhead_budget.spend(1)
+        self._overhead_budget.trials += 1
+        slot.judged += 1
+        slot.granted += 1
+        return Verdict.TRIAL
+
+    def _grant(self, slot: Slot) -> Verdict:
+        self._overhead_budget.spend(slot.grant())
+        slot.left -= 1
+        return Verdict.NORMAL
+
+    def open_on_trial(self, pair: Pair) -> None:
+        """Open a scope, and learn from it what that takes on this machine."""
+        started = perf_counter_ns()
+        pair[0]()
+        taken = perf_counter_ns() - started
+        self._shortest_ns = min(self._shortest_ns, taken)
+        self._taken_ns.append(taken)
+        self._opened += 1
+        if self._opened > _OFTEN_MEASURED and self._opened & 7:
+            return
+        # The usual time and not the shortest: on a busy machine stretches are longer, too.
+        usual = sorted(self._taken_ns)[len(self._taken_ns) // 2]
+        own = min(self._shortest_stretch_ns, int(self._shortest_ns * _OWN_WORK) + self._dispatch_ns)
+        self._threshold_ns = int(usual * OPERATOR_OPENINGS) + own
+
+    def settle(self, stack: Stack) -> None:
+        """The top frame hands over (to its next line, callee or caller): judge its stretch, record it if need be."""
+        top = stack[-1]
+        slot = top.quiet
+        if slot is None:
+            return
+        stretch_ns = perf_counter_ns() - top.since
+        self._shortest_stretch_ns = min(self._shortest_stretch_ns, stretch_ns)
+        if stretch_ns >= self._threshold_ns:
+            slot.long += 1
+            if slot.is_unproven:
+                slot.long -= slot.judged == 1 or stretch_ns < self._threshold_ns * _LIBRARY_LONG
+            elif top.pair is None:
+                slot.late += 1
+                self._record_late(stack, top.since)
+        if slot.is_unproven and sequence_number() != top.sequence:
+            self.prove(stack)
+        top.since = perf_counter_ns()
+
+    def prove(self, stack: Stack) -> None:
+        """What holds operators is about to run: the lines of libraries that are on trial in this stack hold them."""
+        for entry in stack:
+            slot = entry.quiet
+            if entry.is_special and slot is not None and slot.is_unproven:
+                slot.prove(self._budget)
+                slot.is_certain = True
+                entry.function.holds = True
+                entry.quiet = None
+
+    def _record_late(self, stack: Stack, since: int) -> None:
+        quiet = [entry for entry in stack if entry.is_special and entry.pair is None]
+        scopes = [entry.quiet.id for entry in quiet if entry.quiet is not None]
+        pair = make_pair(late_name(scopes, self._mark_moment() - since + _EARLIER_NS))
+        pair[0]()
+        pair[1]()
+
+    def _mark_moment(self) -> int:
+        """Put a span into the recording, and return its time by our own clock, so that the clocks can be compared."""
+        mark = self._marks.pop() if self._marks else make_pair(MOMENT_NAME)
+        for _ in range(_TRIES):
+            moment = perf_counter_ns()
+            mark[0]()
+            taken = perf_counter_ns() - moment
+            mark[1]()
+            if (
+                taken <= 2 * self._shortest_ns
+            ):  # else the thread was interrupted, before the span's clock was read or after
+                break
+        self._marks.append(mark)
+        return moment

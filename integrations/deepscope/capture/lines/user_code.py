@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from deepscope.capture.trace_folder import current_folder
+from deepscope.capture.naming import current_folder
 
 ROOT_MARKERS = ("pyproject.toml", "setup.py", ".git")
 ENVIRONMENT_MARKERS = ("pyvenv.cfg", "conda-meta")

@@ -20,10 +20,9 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import notices
-from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
-from deepscope.capture.on_demand.order import Order
+from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, Order
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
-from deepscope.capture.process_hooks.main_thread import call_soon
+from deepscope.capture.process_hooks.threads import call_soon
 from deepscope.capture.rank_choice import checked_ranks
 from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.errors import ControlError, DeepScopeError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deepscope.capture.on_demand.client import Client, GoneError, SocketClient
 from deepscope.capture.on_demand.control_files import FileClient, file_entries
-from deepscope.capture.on_demand.inspection import ancestors
+from deepscope.capture.on_demand.injection import ancestors
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
 from deepscope.capture.on_demand.places import Entry, control_folders, entries, here, started_at
 from deepscope.capture.other_processes import is_alive

@@ -14,13 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from deepscope.capture.naming import check_template
+from deepscope.capture.naming import DEFAULT_FOLDER, check_template, current_folder
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.places import Entry, here, place_for_socket, started_at
 from deepscope.capture.options import OptionKeywords, checked_options
 from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
-from deepscope.capture.trace_folder import DEFAULT_FOLDER, current_folder
 from deepscope.errors import ControlError, DeepScopeError, OptionError
 
 if TYPE_CHECKING:

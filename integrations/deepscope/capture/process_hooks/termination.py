@@ -10,9 +10,13 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from types import FrameType
+from typing import Any, Protocol, TypeVar
 
-from deepscope.capture.process_hooks.interrupts import is_main_thread
+from deepscope.capture.notices import error_words, warn
+from deepscope.capture.process_hooks.interrupts import comes_from_handler, is_main_thread
+from deepscope.errors import DeepScopeError
 
 _saves: list[tuple[object, Callable[[], None]]] = []
 _pid = 0
@@ -100,3 +104,46 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Fallible(Protocol):
+    def _give_up(self) -> None: ...
+
+
+Part = TypeVar("Part")
+
+
+def guarded(method: Callable[..., None]) -> Callable[..., None]:
+    """Let an exception of `method` end the recording with one warning instead of reaching the caller."""
+
+    @wraps(method)
+    def call(self: _Fallible, *args: Any, **kwargs: Any) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - the training goes on
+            end_with(error, self)
+
+    return call
+
+
+def end_with(error: Exception, owner: _Fallible) -> None:
+    """End the recording of `owner` with one warning of an exception that was caught; raise what a handler raised."""
+    if comes_from_handler(error):
+        raise error
+    with suppress(Exception):  # the first error is the one to tell
+        owner._give_up()
+    if isinstance(error, DeepScopeError):
+        warn(f"recording stopped: {error}")
+    else:
+        warn("recording stopped", error)
+
+
+def known_or(otherwise: Part, what: str, find: Callable[[], Part], notes: list[str]) -> Part:
+    """What `find` returns; where it raises, `otherwise` and a note that the trace is without `what`."""
+    try:
+        return find()
+    except Exception as error:
+        if comes_from_handler(error):
+            raise
+        notes.append(f"this trace is without {what}: {error_words(error)}")
+        return otherwise

@@ -32,8 +32,14 @@ from deepscope.capture.event_edits import (
     with_name,
 )
 from deepscope.capture.host_clock import Readings, compared, on_host_clock
-from deepscope.capture.saving.late_spans import LateRuns, late_event, with_late_runs
-from deepscope.capture.saving.window_end import end_with_window, window_end_ns, with_times
+from deepscope.capture.saving.window_end import (
+    LateRuns,
+    end_with_window,
+    late_event,
+    window_end_ns,
+    with_late_runs,
+    with_times,
+)
 from deepscope.errors import TraceError
 from deepscope.trace.format.header import CallStackAccount, Header, ScopeRow
 from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu, parse_recording

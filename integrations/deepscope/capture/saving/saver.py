@@ -20,7 +20,7 @@ from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks import termination
-from deepscope.capture.process_hooks.failsafe import known_or
+from deepscope.capture.process_hooks.termination import known_or
 from deepscope.capture.saving.header import add_audit, add_workers, bare
 from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
 from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes

@@ -5,14 +5,18 @@ The recorder marks each step, or a block without steps, and ends the last mark b
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
+from deepscope.capture.event_edits import microseconds
+from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.held_memory import MemoryAccount, OutOfMemory, Release, Survey
-from deepscope.trace.format.span_names import MOMENT_NAME, is_late, parse_memory
+from deepscope.trace.format.span_names import MOMENT_NAME, is_late, parse_memory, parse_name
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int64, Trace
+from deepscope.trace.model import Events, Int64, Trace
 
 _WORK = (Kind.ANNOTATION, Kind.PYTHON_FUNCTION, Kind.LINE_SCOPE, Kind.MODULE_SCOPE, Kind.OPERATOR)
 
@@ -83,3 +87,81 @@ def _place(release: Release) -> tuple[int, int, int]:
 
 def _at(failure: OutOfMemory, at_ns: int) -> OutOfMemory:
     return OutOfMemory(at_ns, failure.error, failure.message, failure.on_cpu)
+
+
+class LateRuns(NamedTuple):
+    """What one late span tells: these scopes, outermost first, all ran from `start_ns` for `duration_ns`."""
+
+    scopes: tuple[int, ...]
+    start_ns: int
+    duration_ns: int
+
+
+class _ThreadFields(msgspec.Struct, gc=False):
+    pid: msgspec.Raw
+    tid: msgspec.Raw
+
+
+_decode_place = msgspec.json.Decoder(_ThreadFields).decode
+
+
+def with_late_runs(trace: Trace, scope_count: int, end_ns: int | None = None) -> tuple[Trace, dict[int, LateRuns]]:
+    """The trace with line scopes in place of late spans, and what each span told, by the index of its event.
+
+    A span's own row becomes its outermost run; rows for the runs within that stand behind all others. No run goes on
+    after `end_ns`.
+    """
+    late_names = {index: name for index, name in enumerate(trace.strings) if is_late(name)}
+    if not late_names:
+        return trace, {}
+    is_mark = trace.events.name == (trace.strings.index(MOMENT_NAME) if MOMENT_NAME in trace.strings else -1)
+    spans = np.flatnonzero(np.isin(trace.events.name, list(late_names)))
+    runs: dict[int, LateRuns] = {}
+    for index, moment in zip(spans.tolist(), _last_before(trace.events, spans, np.flatnonzero(is_mark)), strict=True):
+        parsed = parse_name(late_names[int(trace.events.name[index])])
+        if parsed is not None and moment is not None and all(scope < scope_count for scope in parsed.scopes):
+            began = moment - parsed.began_ns
+            ended = moment if end_ns is None else max(min(moment, end_ns), began)
+            runs[index] = LateRuns(parsed.scopes, began, ended - began)
+    # Late spans and marks only tell; they are no operators.
+    kind = trace.events.kind.copy()
+    kind[is_mark] = kind[spans] = Kind.ANNOTATION
+    return replace(trace, events=_with_rows(replace(trace.events, kind=kind), runs)), runs
+
+
+def _last_before(events: Events, spans: Int64, marks: Int64) -> list[int | None]:
+    """When the last of `marks` on the thread of each span began, at or before the span; None for none."""
+    found: list[int | None] = [None] * len(spans)
+    for thread in distinct_values(events.thread[marks]).tolist():
+        times = np.sort(events.start_ns[marks[events.thread[marks] == thread]])
+        here = np.flatnonzero(events.thread[spans] == thread)
+        last = np.searchsorted(times, events.start_ns[spans[here]], "right") - 1
+        for position, at in zip(here.tolist(), last.tolist(), strict=True):
+            found[position] = int(times[at]) if at >= 0 else None
+    return found
+
+
+def _with_rows(events: Events, runs: dict[int, LateRuns]) -> Events:
+    extra = [(index, scope, run) for index, run in runs.items() for scope in run.scopes[1:]]
+    source = np.concatenate([np.arange(len(events)), np.array([index for index, _, _ in extra], np.int64)])
+    columns: dict[str, Any] = {column.name: getattr(events, column.name)[source] for column in fields(events)}
+    rows: Int64 = np.concatenate([np.fromiter(runs, np.int64), np.arange(len(events), len(source))])
+    all_runs = [*runs.values(), *(run for _, _, run in extra)]
+    columns["start_ns"][rows] = [run.start_ns for run in all_runs]
+    columns["duration_ns"][rows] = [run.duration_ns for run in all_runs]
+    columns["kind"][rows] = Kind.LINE_SCOPE
+    columns["scope"][rows] = [*(run.scopes[0] for run in runs.values()), *(scope for _, scope, _ in extra)]
+    return Events(**columns)
+
+
+def late_event(event: bytes, run: LateRuns, before: bytes, after: bytes) -> bytes:
+    """The event for one run; `event` is the late span's, `before` and `after` are from `splice.scope_prefix`."""
+    place = _decode_place(event)
+    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (
+        before,
+        place.pid,
+        place.tid,
+        microseconds(run.start_ns),
+        microseconds(run.duration_ns),
+        after,
+    )

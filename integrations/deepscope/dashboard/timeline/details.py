@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from deepscope.analysis.numbers.flops import flops_of_operators
-from deepscope.analysis.numbers.queueing import queueing
+from deepscope.analysis.numbers.waits import queueing
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.dashboard.answer import Fact
 from deepscope.dashboard.timeline.answers import SliceDetails

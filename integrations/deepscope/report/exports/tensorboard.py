@@ -125,8 +125,8 @@ def _values(step: Step, devices: int, *, is_device: bool) -> dict[str, float]:
 
 
 def _window(analysis: Analysis) -> list[Step]:
+    from deepscope.analysis.tables.overview import totals
     from deepscope.analysis.tables.steps import phase_table
-    from deepscope.analysis.tables.totals import totals
 
     if not len(analysis.window.start):
         return []

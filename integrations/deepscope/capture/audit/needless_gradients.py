@@ -1,0 +1,251 @@
+"""From what was watched: gradients and graphs that nobody needs."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+import torch
+
+from deepscope.capture.audit.flow import Flow, Operation
+from deepscope.capture.audit.gradients import Gradient
+from deepscope.capture.audit.operator_uses import StepWork, operator_uses
+from deepscope.capture.audit.places import Places, common_call, outermost_of, wholly
+from deepscope.capture.audit.watch import Watch
+from deepscope.trace.format.audit import KeptGraphs, TableGradient, UnusedGradients, UnusedGraph
+
+_MOST_MODULES = 8
+
+
+def unused_gradients(watch: Watch, places: Places, modules: Iterable[Any]) -> list[UnusedGradients]:
+    """Of the first step, by backward pass; `modules`: those that are alive, for the names of parameters."""
+    flow = watch.flow
+    candidates = [one for one in watch.gradients.all if not one.is_used]
+    used = [number for one in watch.gradients.all if one.is_used for number in one.operations]
+    kept = flow.kept(without=[one.storage for one in candidates if one.storage is not None])
+    live = flow.reaching([*flow.sinks(), *kept, *used])
+    by_pass: dict[int, list[Gradient]] = defaultdict(list)
+    for one in candidates:
+        first = flow.operations[one.operations[0]]
+        if first.step == 0 and live.isdisjoint(one.operations):
+            by_pass[first.pass_number].append(one)
+    if not by_pass:
+        return []
+    names = _owners(modules)
+    all_of_pass: dict[int, list[tuple[int, Operation]]] = defaultdict(list)
+    for number, operation in enumerate(flow.operations):
+        if operation.pass_number in by_pass:
+            all_of_pass[operation.pass_number].append((number, operation))
+    found = [
+        _of_pass(watch, places, all_of_pass[number], gradients, live=live, names=names)
+        for number, gradients in by_pass.items()
+    ]
+    return [one for one in found if one is not None]
+
+
+def _of_pass(
+    watch: Watch,
+    places: Places,
+    operations: Sequence[tuple[int, Operation]],
+    gradients: Sequence[Gradient],
+    *,
+    live: set[int],
+    names: Mapping[int, str],
+) -> UnusedGradients | None:
+    paths = watch.paths.paths
+    unused = {number for number, _ in operations if number not in live}
+    called_at = common_call(paths[one.forward_path] for number, one in operations if number in unused)
+    if not called_at:
+        return None
+    depth = len(called_at)
+    below = [number for number, one in operations if paths[one.forward_path][:depth] == called_at]
+    caller = paths[watch.passes[operations[0][1].pass_number]]
+    fates = Counter(one.fate for one in gradients)
+    return UnusedGradients(
+        place=places.number_of(called_at[-1]),
+        backward=places.number_of(caller[-1]) if caller else -1,
+        fate=fates.most_common(1)[0][0],
+        parameters=len(gradients),
+        elements=sum(one.elements for one in gradients),
+        modules=_outermost(names, gradients),
+        whole=not any(number in live for number in below),
+        clipped=any(one.is_clipped for one in gradients),
+        operators=operator_uses(watch, places, operations, unused),
+    )
+
+
+def _owners(modules: Iterable[Any]) -> dict[int, str]:
+    """The path of the module that has each parameter, by `id` of the parameter, in the largest tree that has it."""
+    living = list(modules)
+    children = {id(child) for module in living for child in module.__dict__.get("_modules", {}).values()}
+    roots = [module for module in living if id(module) not in children]
+    found: dict[int, str] = {}
+    for root in roots:
+        for path, module in root.named_modules():
+            for parameter in module.__dict__.get("_parameters", {}).values():
+                if parameter is not None:
+                    found.setdefault(id(parameter), path or type(root).__name__)
+    return found
+
+
+def _outermost(names: Mapping[int, str], gradients: Iterable[Gradient]) -> list[str]:
+    """The modules that have the parameters, and in place of modules whose parameters are all among them, these."""
+    chosen = {id(parameter) for one in gradients if (parameter := one.parameter()) is not None}
+    paths = {names[one] for one in chosen if one in names}
+    others = {path for one, path in names.items() if one not in chosen}
+    found: dict[str, None] = {}
+    for path in sorted(paths):
+        parts = path.split(".")
+        whole = path
+        for length in range(1, len(parts)):
+            above = ".".join(parts[:length])
+            if not any(other == above or other.startswith(f"{above}.") for other in others):
+                whole = above
+                break
+        found[whole] = None
+    return list(found)[:_MOST_MODULES]
+
+
+class _Stepper(NamedTuple):
+    """The optimizer of a parameter."""
+
+    kind: str
+    """Its class."""
+    keeps_rows: bool
+    """Whether its step leaves a row without a gradient as it is."""
+
+
+def table_gradients(watch: Watch, places: Places, optimizers: Iterable[Any]) -> list[TableGradient]:
+    """Of the first step, the largest tables first."""
+    operations, paths, looked_up = watch.flow.operations, watch.paths.paths, watch.looked_up
+    backward = [(number, one) for number, one in enumerate(operations) if one.step == 0 and one.pass_number >= 0]
+    steppers, elements = _steppers(optimizers)
+    given: dict[int, list[Gradient]] = defaultdict(list)
+    for one in watch.gradients.all:
+        if operations[one.operations[0]].step == 0:
+            given[id(one.parameter())].append(one)
+    found = []
+    for key, gradients in given.items():
+        numbers = looked_up.made_of(gradients)
+        path = paths[operations[numbers[0]].forward_path] if numbers else ()
+        stepper = steppers.get(key)
+        if not path or stepper is None or not all(one.is_used for one in gradients):
+            continue
+        lines = {operations[number].forward_path for number in numbers}
+        found.append(
+            TableGradient(
+                place=places.number_of(path[-1]),
+                rows=looked_up.rows[numbers[0]],
+                used_rows=len(frozenset[int]().union(*(looked_up.used[number] for number in numbers))),
+                elements=gradients[0].elements,
+                optimizer=stepper.kind,
+                stepped_elements=elements[stepper.kind],
+                keeps_rows=stepper.keeps_rows,
+                clipped=any(one.is_clipped for one in gradients),
+                operators=operator_uses(
+                    watch, places, [pair for pair in backward if pair[1].forward_path in lines], set(numbers)
+                ),
+            )
+        )
+    return sorted(found, key=lambda one: -one.elements)
+
+
+def _steppers(optimizers: Iterable[Any]) -> tuple[dict[int, _Stepper], Counter[str]]:
+    """The optimizer of each parameter, by its `id`, and the elements that optimizers of each class step."""
+    found: dict[int, _Stepper] = {}
+    elements: Counter[str] = Counter()
+    for optimizer in optimizers:
+        kind = type(optimizer).__name__
+        for group in getattr(optimizer, "param_groups", None) or ():
+            is_plain = type(optimizer) is torch.optim.SGD and not (group.get("momentum") or group.get("weight_decay"))
+            for one in group.get("params", ()):
+                if isinstance(one, torch.Tensor) and one.requires_grad and id(one) not in found:
+                    found[id(one)] = _Stepper(kind, is_plain)
+                    elements[kind] += one.numel()
+    return found, elements
+
+
+def unused_graphs(watch: Watch, work: StepWork, places: Places, *, used_up: Set[int]) -> list[UnusedGraph]:
+    """Of the first step: where a graph is begun that ends without a backward pass; `used_up`: what `trained` finds."""
+    paths, operations = watch.paths.paths, watch.flow.operations
+    graph = [number for number, one in enumerate(operations) if one.node >= 0 and one.computes]
+    unused = _unused(watch, graph, used_up)
+    mine = [(number, paths[one.call.path]) for number, one in work.forward if one.node >= 0 and one.computes]
+    beginnings = wholly((path, number in unused) for number, path in mine)
+    groups: dict[int, set[int]] = defaultdict(set)
+    for number, path in mine:
+        if path in beginnings:
+            groups[places.number_of(outermost_of(path, beginnings)[-1])].add(number)
+    found = [
+        UnusedGraph(
+            place=place,
+            result_bytes=sum(operations[number].result_bytes for number in group),
+            operators=work.uses(group),
+        )
+        for place, group in groups.items()
+    ]
+    return sorted(found, key=lambda one: -one.result_bytes)
+
+
+def _unused(watch: Watch, graph: Sequence[int], used_up: Set[int]) -> set[int]:
+    """The operations no graph of which was or will be gone through, and that no such graph leads on from.
+
+    What is computed from the outputs of a model that is trained, and not differentiated (a metric), is none of these.
+    """
+    numbers = set(graph)
+    return numbers - watch.flow.reaching(numbers.intersection(watch.flow.alive()), by_graphs=True) - used_up
+
+
+def trained(watch: Watch) -> set[int]:
+    """The operations that a backward pass came to, and those that have nodes and go on from these."""
+    found: set[int] = set()
+    for number, one in enumerate(watch.flow.operations):
+        if one.node >= 0 and (watch.nodes.is_reached(one.node) or not found.isdisjoint(one.graph_inputs)):
+            found.add(number)
+    return found
+
+
+def kept_graphs(watch: Watch, places: Places, *, used_up: Set[int]) -> list[KeptGraphs]:
+    """Of the first step, by line: what has a graph still when the next step has ended, or is a part of a longer one."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    kept = {number for number in used_up if operations[number].step == 0 and _has_graph(operations[number])}
+    kept -= {source for number in kept for source in operations[number].graph_inputs}  # whose graph others hold
+    kept |= _made_longer(watch.flow, used_up)
+    found: dict[int, list[int]] = defaultdict(list)
+    for number in sorted(kept):
+        if path := paths[operations[number].call.path]:
+            found[places.number_of(path[-1])].append(number)
+    return [
+        KeptGraphs(place=place, results=len(numbers), name=operations[numbers[0]].name)
+        for place, numbers in found.items()
+    ]
+
+
+def _has_graph(one: Operation) -> bool:
+    tensor = one.result() if one.result is not None else None
+    return tensor is not None and tensor.grad_fn is not None
+
+
+def _made_longer(flow: Flow, used_up: Set[int]) -> set[int]:
+    """The operations of the first step from which the same line's go on in the second one, as in a sum of losses."""
+    crossing: set[int] = set()
+    found = set()
+    for number, one in enumerate(flow.operations):
+        if one.step == 0 or one.node < 0:
+            continue
+        if any(source in crossing or flow.operations[source].step == 0 for source in one.graph_inputs):
+            crossing.add(number)
+            if number in used_up:
+                found |= _same_before(flow, number)
+    return found
+
+
+def _same_before(flow: Flow, number: int) -> set[int]:
+    """What an operation goes on from that the same line called in the step before."""
+    operations = flow.operations
+    same = (operations[number].call.path, operations[number].name)
+    before = flow.reaching([number], by_graphs=True)
+    return {
+        one for one in before if operations[one].step == 0 and (operations[one].call.path, operations[one].name) == same
+    }

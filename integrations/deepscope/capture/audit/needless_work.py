@@ -1,0 +1,227 @@
+"""From what was watched: work that nobody needs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Set
+from types import CodeType
+
+from deepscope.capture.audit.flow import Operation
+from deepscope.capture.audit.operator_uses import StepWork, operator_uses
+from deepscope.capture.audit.padding import Lookup
+from deepscope.capture.audit.places import Places, outermost_of, wholly
+from deepscope.capture.audit.watch import Watch
+from deepscope.trace.format.audit import Broadcast, DoubleWork, PaddedWork, SameWork, UnusedResults
+
+
+def same_work(watch: Watch, places: Places) -> list[SameWork]:
+    """Of the first step."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    same = {number for number in watch.constants.same() if paths[operations[number].call.path]}
+    by_function: dict[CodeType, list[int]] = defaultdict(list)
+    for number in same:
+        by_function[paths[operations[number].call.path][-1][0]].append(number)
+    found = []
+    for code, numbers in by_function.items():
+        weights: Counter[int] = Counter()
+        for number in numbers:
+            one = operations[number]
+            weights[places.number_of(paths[one.call.path][-1])] += one.result_bytes + 1
+        forward = [
+            (number, one)
+            for number, one in enumerate(operations)
+            if one.step == 0 and one.pass_number < 0 and paths[one.call.path] and paths[one.call.path][-1][0] is code
+        ]
+        found.append(
+            SameWork(
+                place=weights.most_common(1)[0][0],
+                result_bytes=sum(operations[number].result_bytes for number in numbers),
+                operators=operator_uses(watch, places, forward, same),
+            )
+        )
+    return sorted(found, key=lambda one: -one.result_bytes)
+
+
+def double_work(watch: Watch, places: Places) -> list[DoubleWork]:
+    """Of the first step; one row, or none."""
+    paths = watch.paths.paths
+    operations = [
+        (number, one) for number, one in enumerate(watch.flow.operations) if one.step == 0 and paths[one.forward_path]
+    ]
+    mine = [one for _, one in operations if one.is_double]
+    if not mine:
+        return []
+    double = {number for number, one in operations if one.is_double}
+    forward, backward = ([pair for pair in operations if (pair[1].pass_number >= 0) == side] for side in (False, True))
+    # A backward pass casts back what a forward one did.
+    candidates = [one for one in mine if one.pass_number < 0] or mine
+    first = next((one for one in candidates if one.widens), candidates[0])
+    return [
+        DoubleWork(
+            place=places.number_of(paths[first.forward_path][-1]),
+            result_bytes=sum(one.result_bytes for one in mine),
+            lines=len({paths[one.forward_path][-1] for one in mine}),
+            operators=operator_uses(watch, places, forward, double),
+            backward=operator_uses(watch, places, backward, double),
+        )
+    ]
+
+
+def unused_results(watch: Watch, work: StepWork, places: Places, *, live: Set[int]) -> list[UnusedResults]:
+    """Of the first step; `live`: what `used` finds."""
+    paths = watch.paths.paths
+    uses = [(number, one, number in live) for number, one in work.forward if number in live or one.computes]
+    beginnings = wholly((paths[one.call.path], not is_used) for _, one, is_used in uses)
+    groups: dict[tuple[int, bool], dict[int, Operation]] = defaultdict(dict)
+    for number, one, is_used in uses:
+        if not is_used:
+            path = outermost_of(paths[one.call.path], beginnings)
+            groups[places.number_of(path[-1]), path in beginnings][number] = one
+    found = [
+        UnusedResults(
+            place=place,
+            whole=whole,
+            module=_module_of(unused.values()),
+            result_bytes=sum(one.result_bytes for one in unused.values()),
+            operators=work.uses(unused.keys()),
+        )
+        for (place, whole), unused in groups.items()
+    ]
+    return sorted(found, key=lambda one: -one.result_bytes)
+
+
+def used(watch: Watch, *, unread_is_used: bool) -> set[int]:
+    """The operations whose results somebody needs; `unread_is_used`: code that shows no operator may use others."""
+    flow = watch.flow
+    given = [number for one in watch.gradients.all for number in one.operations]
+    return flow.reaching([*flow.sinks(), *flow.kept(unread_is_used=unread_is_used), *given])
+
+
+def _module_of(operations: Collection[Operation]) -> str:
+    modules: Counter[str] = Counter()
+    for one in operations:
+        modules[one.call.modules[-1] if one.call.modules else ""] += one.result_bytes
+    return modules.most_common(1)[0][0]
+
+
+_TIMES = 8
+"""So much larger than the arguments, and than what it is reduced to."""
+_REDUCTIONS = frozenset(
+    f"aten::{name}"
+    for name in [
+        "sum",
+        "mean",
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "any",
+        "all",
+        "norm",
+        "linalg_vector_norm",
+        "logsumexp",
+        "argmax",
+        "argmin",
+        "prod",
+        "var",
+        "std",
+    ]
+)
+_COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "gt", "ge"])
+_BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
+
+
+def broadcasts(watch: Watch, work: StepWork, places: Places) -> list[Broadcast]:
+    """Of the first step, by the line that broadcasts, the largest first."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    readers: dict[int, list[int]] = defaultdict(list)
+    for number, one in enumerate(operations):
+        if one.pass_number < 0:
+            for source in one.inputs:
+                readers[source].append(number)
+    found = []
+    for number, one in work.forward:
+        chain = _chain(operations, readers, number) if _is_broadcast(one) else set()
+        if not chain:
+            continue
+        found.append(
+            Broadcast(
+                place=places.number_of(paths[one.call.path][-1]),
+                name=one.name,
+                reduction=next(operations[last].name for last in sorted(chain) if operations[last].name in _REDUCTIONS),
+                shape=list(one.shape),
+                given_elements=one.given_elements,
+                result_bytes=one.result_bytes,
+                operators=work.uses(chain),
+                backward=work.backward_uses(chain),
+            )
+        )
+    return sorted(found, key=lambda row: -row.result_bytes)
+
+
+def _is_broadcast(one: Operation) -> bool:
+    return one.name in _BROADCASTING and 0 < _TIMES * one.given_elements <= math.prod(one.shape)
+
+
+def _chain(operations: list[Operation], readers: dict[int, list[int]], first: int) -> set[int]:
+    """The operations from the one that makes a large tensor to those that reduce it; none if it is used otherwise."""
+    elements = math.prod(operations[first].shape)
+    found, left, is_reduced = {first}, [first], False
+    while left:
+        for number in readers[left.pop()]:
+            one = operations[number]
+            size = math.prod(one.shape)
+            if one.name in _REDUCTIONS and _TIMES * size <= elements:
+                is_reduced = True
+                found.add(number)
+            elif size != elements or one.is_sink:
+                return set()
+            elif number not in found:
+                found.add(number)
+                left.append(number)
+    return found if is_reduced else set()
+
+
+_MOST_LOOKUPS = 64
+_LEAST_FEATURES = 2
+"""A position has at least so many in work that goes through all of them."""
+
+
+def padded_work(watch: Watch, work: StepWork, places: Places) -> list[PaddedWork]:
+    """Of the first step, by line, the most padding first. Work after several lookups counts for the last of them."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    numbers = {number for number, _ in work.forward}
+    claimed: set[int] = set()
+    lookups: dict[int, list[Lookup]] = defaultdict(list)
+    members: dict[int, set[int]] = defaultdict(set)
+    for number, lookup in reversed(watch.lookups[-_MOST_LOOKUPS:]):
+        if number not in numbers:
+            continue
+        following = {number}
+        for later, one in work.forward:
+            if later > number and not following.isdisjoint(one.inputs):
+                following.add(later)
+        place = places.number_of(paths[operations[number].call.path][-1])
+        lookups[place].append(lookup)
+        members[place] |= {one for one in following - claimed if _has_all_positions(operations[one].shape, lookup)}
+        claimed |= following
+    found = [
+        PaddedWork(
+            place=place,
+            rows=sum(one.rows for one in mine),
+            length=max(one.length for one in mine),
+            positions=sum(one.rows * one.length for one in mine),
+            padded=sum(one.padded for one in mine),
+            longest=max(one.longest for one in mine),
+            operators=work.uses(members[place]),
+            backward=work.backward_uses(members[place]),
+        )
+        for place, mine in lookups.items()
+    ]
+    return sorted(found, key=lambda one: -one.padded)
+
+
+def _has_all_positions(shape: tuple[int, ...], lookup: Lookup) -> bool:
+    positions = lookup.rows * lookup.length
+    return math.prod(shape) >= _LEAST_FEATURES * positions and (lookup.length in shape or positions in shape)
