@@ -20,7 +20,7 @@ from deepscope.dashboard.pages.lines import line_list
 from deepscope.dashboard.pages.operators import OperatorsAsked, operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.dashboard.pages.steps import steps
-from deepscope.lightning.summary import summary
+from deepscope.lightning.runs import summary
 from deepscope.records import Profile
 from deepscope.report.csv_report import csv_report
 from deepscope.report.event_names import readable

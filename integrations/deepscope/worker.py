@@ -71,7 +71,7 @@ def _ranks(request: LoadRequest, progress: Progress) -> bytes:
 
 def _columns(request: ColumnsRequest, progress: Progress) -> bytes:
     if request.answer == "timeline":
-        from deepscope.dashboard.timeline.opening import make_timeline
+        from deepscope.dashboard.timeline.index import make_timeline
 
         make_timeline(request.file, partial=request.partial, progress=progress)
         return b""

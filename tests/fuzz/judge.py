@@ -20,7 +20,7 @@ from deepscope.analysis.tables.collectives import MOST_CALLS
 from deepscope.comparison import TABLES as COMPARED
 from deepscope.comparison import compare
 from deepscope.dashboard.html_file import html_file
-from deepscope.dashboard.timeline.opening import open_timeline
+from deepscope.dashboard.timeline.index import open_timeline
 from deepscope.errors import DeepScopeError
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import summary_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from assistant_calls import CALLS, PROGRAMS, Answers, answers_for, call, next_step, steps_of_the_skill, tokens
-from deepscope.records.tries import VERDICTS
+from deepscope.records.findings import VERDICTS
 from recorded_traces import OWN_TRACES, needs_shared_traces, shared_paths
 from warm_python import run_command
 

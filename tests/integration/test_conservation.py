@@ -31,9 +31,8 @@ from deepscope.analysis.peaks import peaks_of
 from deepscope.analysis.tables.critical import find_dependencies
 from deepscope.analysis.verdict import Reason, judgement
 from deepscope.dashboard.answer import Choice
-from deepscope.dashboard.pages.kernels import kernels
 from deepscope.dashboard.pages.modules import ModulesAsked, modules
-from deepscope.dashboard.pages.operators import OperatorsAsked, operators
+from deepscope.dashboard.pages.operators import OperatorsAsked, kernels, operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.ranks.overview import rank_rows
 from deepscope.ranks.summary import summary_of

@@ -11,7 +11,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
 from deepscope.quantities import TIMES
-from deepscope.records.tries import Try
+from deepscope.records.findings import Try
 from deepscope.store.beside import keep_tries
 from deepscope.trace.format.beside import account_path
 from deepscope.trace.format.run_account import PartAccount, RunAccount, encoded_account

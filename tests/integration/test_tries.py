@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.cli.entry import deepscope as cli
-from deepscope.records.tries import LOSSES, VERDICTS
+from deepscope.records.findings import LOSSES, VERDICTS
 from deepscope.trials import session as sessions
 from deepscope.trials.judgement import FLOAT32_ROUNDING, compared_losses, step_ns
 from deepscope.trials.messages import Answer

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from deepscope.cli.entry import COMMANDS, deepscope
+from deepscope.cli.options import Duration
 from deepscope.cli.output import Bar
-from deepscope.cli.param_types import Duration
 from warm_python import run_command
 
 OPTIONS = 110

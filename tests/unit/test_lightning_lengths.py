@@ -3,8 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deepscope.lightning.lengths import batches_of
-from deepscope.lightning.stages import Stage
+from deepscope.lightning.stages import Stage, batches_of
 
 
 class Timer:

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 import built_profiles
+from deepscope.lightning.runs import summarize
 from deepscope.lightning.stages import Stage
-from deepscope.lightning.summary import summarize
 
 
 def windows(*profiles: object) -> SimpleNamespace:

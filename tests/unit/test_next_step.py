@@ -17,7 +17,7 @@ from deepscope.cli.next_step import after_comparison, after_line, after_ranks, a
 from deepscope.comparison import compare
 from deepscope.comparison.noise import Interval
 from deepscope.records import Profile
-from deepscope.records.tries import Try
+from deepscope.records.findings import Try
 from deepscope.report.line_report import find_line
 from deepscope.trace.format.header import NO_ARGUMENTS
 from deepscope.trials.runs import Command

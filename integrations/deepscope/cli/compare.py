@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from deepscope.cli.options import load, load_all, reading_options
+from deepscope.cli.options import FloatType, load, load_all, reading_options
 from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
-from deepscope.cli.param_types import FloatType
 from deepscope.comparison import NUMBERS, TABLES
 from deepscope.store.repeats import REPEATS
 

@@ -22,7 +22,7 @@ from deepscope.trace.format.header import NO_ARGUMENTS
 if TYPE_CHECKING:
     from deepscope.comparison import Comparison
     from deepscope.ranks.results import RanksReport
-    from deepscope.records.tries import Try
+    from deepscope.records.findings import Try
     from deepscope.trials.runs import Command
 
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

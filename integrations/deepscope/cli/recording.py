@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from deepscope.capture.options import COUNTER_CHOICES, OPTIONS
-from deepscope.cli.param_types import Duration
+from deepscope.cli.options import Duration
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -1,4 +1,4 @@
-"""What `deepscope try` and `deepscope verify` have in common: a program behind `--`, a budget, the user's consent."""
+"""deepscope try and deepscope verify: a program run unchanged and changed in turn."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from deepscope.cli.options import FOLDERS
-from deepscope.cli.output import form_option
-from deepscope.cli.param_types import Duration
+from deepscope.cli.compare import SLOWER
+from deepscope.cli.options import FOLDERS, Duration
+from deepscope.cli.output import emit, form_option, terminal
 from deepscope.errors import DeepScopeError, MissingExtraError
 from deepscope.printable import printable
 
 if TYPE_CHECKING:
-    from deepscope.records.tries import Try
+    from deepscope.records.findings import Try
     from deepscope.store import Profile
     from deepscope.trials.runs import Command, Runs
 
@@ -145,3 +147,128 @@ def keep_beside(profile: Profile | None, rows: Sequence[Try]) -> None:
 def tell(text: str) -> None:
     """Progress, on standard error."""
     click.echo(f"deepscope: {printable(text)}", err=True)
+
+
+@click.command("try", cls=ProgramCommand)
+@click.argument("findings", nargs=-1, metavar="[FINDING]...")
+@click.option(
+    "--all", "is_search", is_flag=True, help="Keep the best, try the rest on top, and measure the set as a whole."
+)
+@trial_options
+def try_remedies(
+    findings: Sequence[str],
+    program: Sequence[str],
+    *,
+    is_search: bool,
+    trace: str | None,
+    steps: int | None,
+    budget: float,
+    yes: bool,
+    form: str,
+) -> None:
+    """Run PROGRAM unchanged and with remedies applied from outside, in turn, and say what each gains.
+
+    FINDING is a code of a finding (DS003) or the name of a remedy (loader-workers); without one, all that apply are
+    tried. Your files are not changed. The program runs in a scratch folder, a number of times, each for some steps.
+    docs/try.md lists the remedies and says when losses are identical.
+    """
+    words = _checked(findings)
+    command = parsed_program(program)
+    profile = trace_of(command, trace)
+    from deepscope.cli.next_step import after_tries, with_next
+    from deepscope.trials.remedy_search import Search, candidates, try_each
+    from deepscope.trials.rendering import tries_json, tries_text
+    from deepscope.trials.session import Session
+
+    found = [] if profile is None else [one.code for one in sorted(profile.findings, key=lambda one: -one.saving_ns)]
+    chosen, rows = candidates(words, found)
+    ask_consent(command, yes=yes, what=f"{command.name} is run again and again, for {budget:.0f} s at most")
+    options: list[str] = []
+    with runs_of(command, budget) as runs:
+        if chosen:
+            session = Session(runs, tell, steps=steps)
+            session.start()
+            if is_search:
+                search = Search(session, chosen)
+                rows += search.rows()
+                options = search.written
+            else:
+                rows += try_each(session, chosen)
+    keep_beside(profile, rows)
+    text = with_next(tries_text(rows, options=options, **terminal(None)), after_tries(rows, command))
+    emit(tries_json(rows) if form == "json" else text, None)
+
+
+def _checked(findings: Sequence[str]) -> list[str]:
+    """Codes in capitals and names of remedies.
+
+    Raises:
+        UsageError: there is no such finding or remedy.
+    """
+    from deepscope.analysis.findings import RULES
+    from deepscope.ranks.finding import CODE
+    from deepscope.trials.remedies import REMEDIES
+
+    known = {*(rule.code for rule in RULES), CODE, *REMEDIES}
+    words = []
+    for one in findings:
+        word = one.upper() if one.upper() in known else one.lower()
+        if word not in known:
+            near = get_close_matches(word, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"remedies are: {', '.join(REMEDIES)}"
+            raise click.UsageError(f"no such finding or remedy: {one}; {hint}")
+        words.append(word)
+    return words
+
+
+FAILED = 1
+
+
+@click.command(cls=ProgramCommand)
+@click.option("--before", required=True, metavar="REV", help="A revision of git, or a file in the place of PROGRAM.")
+@click.option("--after", default="", metavar="REV", help="The same.  [default: the folder as it is]")
+@trial_options
+def verify(
+    program: Sequence[str],
+    *,
+    before: str,
+    after: str,
+    trace: str | None,
+    steps: int | None,
+    budget: float,
+    yes: bool,
+    form: str,
+) -> int:
+    """Run PROGRAM before and after a change in turn; say what the change gains, and whether the losses are the same.
+
+    Revisions are checked out in worktrees of their own, which are removed afterwards; files that git does not know are
+    those of this folder.
+
+    The exit code is 0 for faster, no gain, or what this machine cannot tell; 3 for slower, or results that differ; 1
+    where the program fails.
+    """
+    from deepscope.cli.next_step import after_verify, with_next
+    from deepscope.trials.remedy_search import attempt
+    from deepscope.trials.rendering import tries_json, tries_text
+    from deepscope.trials.revisions import root_of, sides
+    from deepscope.trials.session import Session
+
+    command = parsed_program(program)
+    if (root := root_of(command.working, (before, after))) is not None:
+        command = replace(command, root=root.resolve())
+    profile = trace_of(command, trace)
+    ask_consent(command, yes=yes, what=f"{command.name} is run again and again, for {budget:.0f} s at most")
+    with runs_of(command, budget) as runs, sides(runs, before, after) as (old, new):
+        session = Session(runs, tell, steps=steps, unchanged=old)
+        session.start()
+        row, _ = attempt(session, "", old, new, session.left_s)
+    keep_beside(profile, [row])
+    text = with_next(tries_text([row], **terminal(None)), after_verify(row))
+    emit(tries_json([row]) if form == "json" else text, None)
+    return _exit_code(row)
+
+
+def _exit_code(row: Try) -> int:
+    if row.verdict == "failed":
+        return FAILED
+    return SLOWER if row.verdict in {"slower", "results differ"} else 0

@@ -6,7 +6,7 @@ with, so that the pages and this package cannot differ.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -92,3 +92,21 @@ def encoded(answer: Any) -> bytes:
 
         text = json.dumps(msgspec.to_builtins(answer), ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+CounterUnit = Literal["bytes", "percent", "count", "bytesPerSecond", "perSecond", "watts", "megahertz", "celsius"]
+
+_UNITS: dict[str, CounterUnit] = {
+    "%": "percent",
+    "B": "bytes",
+    "B/s": "bytesPerSecond",
+    "1/s": "perSecond",
+    "W": "watts",
+    "MHz": "megahertz",
+    "°C": "celsius",
+}
+
+
+def unit_named(unit: str) -> CounterUnit:
+    """The unit of a counter of `trace.format.counters`."""
+    return _UNITS.get(unit, "count")

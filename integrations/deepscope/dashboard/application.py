@@ -18,13 +18,11 @@ from deepscope.dashboard.pages.distributed import distributed
 from deepscope.dashboard.pages.findings import finding_page, findings
 from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, news, runs
-from deepscope.dashboard.pages.kernels import kernel, kernels
 from deepscope.dashboard.pages.line import line
 from deepscope.dashboard.pages.lines import file, line_list, lines
 from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve
 from deepscope.dashboard.pages.modules import modules
-from deepscope.dashboard.pages.operator_details import operator, operator_variants
-from deepscope.dashboard.pages.operators import operators
+from deepscope.dashboard.pages.operators import kernel, kernels, operator, operator_variants, operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.dashboard.pages.rank import rank
 from deepscope.dashboard.pages.steps import steps

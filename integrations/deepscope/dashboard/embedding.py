@@ -14,10 +14,9 @@ from deepscope.dashboard.answer import Choice, Question, Table, encoded
 from deepscope.dashboard.application import QUESTIONS
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.flame import Flame
-from deepscope.dashboard.pages.kernels import kernel_key
 from deepscope.dashboard.pages.line import LineDetails
 from deepscope.dashboard.pages.modules import Modules
-from deepscope.dashboard.pages.operators import operator_key, operator_rows
+from deepscope.dashboard.pages.operators import kernel_key, operator_key, operator_rows
 from deepscope.errors import DeepScopeError
 from deepscope.records import Profile
 from deepscope.report.flame import FlameTree, largest

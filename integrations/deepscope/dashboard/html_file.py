@@ -16,7 +16,7 @@ import msgspec
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.embedding import Budget, embedded_answers
 from deepscope.dashboard.library import FoundRun, Library, RanksOfRun
-from deepscope.dashboard.pages.words import title_of
+from deepscope.dashboard.pages.tables import title_of
 from deepscope.dashboard.server import asset
 from deepscope.errors import OptionError
 from deepscope.ranks.side_by_side import side_by_side

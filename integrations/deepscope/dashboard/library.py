@@ -309,7 +309,7 @@ class Library:
             NotYetError: it is still being made; ask again.
             TraceError, OptionError: as `open_timeline`.
         """
-        from deepscope.dashboard.timeline.opening import open_timeline
+        from deepscope.dashboard.timeline.index import open_timeline
 
         def read(file: TraceFile) -> TimelineIndex:
             return self._timelines.get(

@@ -22,11 +22,9 @@ from deepscope.lightning.actions import Action, Loop, Mark, classify
 from deepscope.lightning.armed import Armed
 from deepscope.lightning.contexts import Annotated, Profiled
 from deepscope.lightning.keywords import LightningKeywords, choose
-from deepscope.lightning.lengths import batches_of, planned_batches
 from deepscope.lightning.on_demand import OnDemandStage, counts, open_control
-from deepscope.lightning.runs import Run, SanityCheck, options_of, progress_of, run_of
-from deepscope.lightning.stages import Stage, StageWindows
-from deepscope.lightning.summary import summarize
+from deepscope.lightning.runs import Run, SanityCheck, options_of, progress_of, run_of, summarize
+from deepscope.lightning.stages import Stage, StageWindows, batches_of, planned_batches
 from deepscope.trace.format.run_account import RunAccount, RunPartName
 
 if TYPE_CHECKING:

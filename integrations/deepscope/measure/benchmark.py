@@ -14,7 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from deepscope.capture import torch_compat
 from deepscope.errors import OptionError
-from deepscope.measure.calls import module_of, name_of, tensors_in
+from deepscope.measure.counting import module_of, name_of, tensors_in
 from deepscope.measure.timing import Clock, Timing, measured, timing_of
 
 

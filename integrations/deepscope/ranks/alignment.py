@@ -26,7 +26,7 @@ _ALIKE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class CallSequence:
     """The calls of one rank in one group, in order; arrays of shape (c,)."""
 
     token: Int64
@@ -61,12 +61,12 @@ class Aligner:
     """Lays sequences beside a reference. Many ranks have the same calls in the same steps: each such pattern is looked
     at once."""
 
-    def __init__(self, reference: Sequence) -> None:
+    def __init__(self, reference: CallSequence) -> None:
         self._reference = reference
         self._agreeing: dict[bytes, list[Alignment]] = {}
         self._by_steps: dict[tuple[bytes, bytes], tuple[list[Alignment], bool]] = {}
 
-    def align(self, other: Sequence) -> Alignment | None:
+    def align(self, other: CallSequence) -> Alignment | None:
         """The calls of both that are the same; None where that is not told.
 
         All calls that stand side by side agree, in their steps' numbers, too. Steps with as many calls on both are the
@@ -91,7 +91,7 @@ class Aligner:
             alike = [one for one in alike if one.shift == 0]
         return alike[0] if len(alike) == 1 else None
 
-    def align_steps(self, other: Sequence) -> tuple[Int64, Int64] | None:
+    def align_steps(self, other: CallSequence) -> tuple[Int64, Int64] | None:
         """The same calls of both (places here and there), step by step; None where a step that both have differs.
 
         The threads of a backend on the CPU take calls one after another and begin them side by side: which begins
@@ -106,7 +106,7 @@ class Aligner:
         return (ours, theirs) if same.all() else None
 
 
-def _by_token(one: Sequence, steps: Int64) -> Int64:
+def _by_token(one: CallSequence, steps: Int64) -> Int64:
     """The places of the calls of these steps, by step, token and order."""
     places = np.flatnonzero(np.isin(one.step, steps))
     return places[np.lexsort((places, one.token[places], one.step[places]))]
@@ -128,7 +128,7 @@ def _agreeing(first: Int64, second: Int64) -> list[Alignment]:
     return found
 
 
-def _of_same_steps(first: Sequence, second: Sequence, among: list[Alignment]) -> tuple[list[Alignment], bool]:
+def _of_same_steps(first: CallSequence, second: CallSequence, among: list[Alignment]) -> tuple[list[Alignment], bool]:
     """Those in which all calls stand beside calls of the same step, and whether these tell the only one.
 
     They do where both have as many calls in a step.
@@ -156,7 +156,7 @@ def _of_equal_steps(first: Int64, second: Int64) -> int | None:
     return int(shifts[0]) if len(shifts) == 1 else None
 
 
-def _by_ends(first: Sequence, second: Sequence, among: list[Alignment]) -> Alignment | None:
+def _by_ends(first: CallSequence, second: CallSequence, among: list[Alignment]) -> Alignment | None:
     """The one that leaves the ends by far the nearest to each other.
 
     Steps are much alike, so that a window laid a step off fits well, too. Shifts that bring half of the shorter window
@@ -177,7 +177,7 @@ def _by_ends(first: Sequence, second: Sequence, among: list[Alignment]) -> Align
     return left[0][1] if wide.all() or left[0][0] <= roughly[~wide].min() else None
 
 
-def _roughly_ns(first: Sequence, second: Sequence, among: list[Alignment]) -> Float64:
+def _roughly_ns(first: CallSequence, second: CallSequence, among: list[Alignment]) -> Float64:
     """The same as `_residual_ns` of each, by some of its calls."""
     shift, begin, end = np.array(among, np.int64).T[:, :, None]
     place = begin + np.arange(_LOOKED_AT) * (end - begin) // _LOOKED_AT
@@ -186,13 +186,13 @@ def _roughly_ns(first: Sequence, second: Sequence, among: list[Alignment]) -> Fl
     return np.asarray(np.abs(apart - middle).mean(axis=1))
 
 
-def _residual_ns(first: Sequence, second: Sequence, one: Alignment) -> float:
+def _residual_ns(first: CallSequence, second: CallSequence, one: Alignment) -> float:
     """How far ends lie apart beside the median of their differences."""
     apart = np.sort(first.end_ns[one.ours] - second.end_ns[one.theirs])
     return float(np.abs(apart - apart[len(apart) // 2]).mean())
 
 
-def _by_host(first: Sequence, second: Sequence, among: list[Alignment]) -> Alignment | None:
+def _by_host(first: CallSequence, second: CallSequence, among: list[Alignment]) -> Alignment | None:
     """On one host, the only one in which no call has ended on one rank before it began on the other."""
     if not first.host or first.host != second.host:
         return None

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from deepscope.errors import OptionError
+from deepscope.ranks.arrivals import own_lines
 from deepscope.ranks.results import Clock, CollectiveRow, Failure, PairRow, RankRow, RanksReport, Straggler
 from deepscope.ranks.side_by_side import numbered
 from deepscope.ranks.summary import RankSummary
-from deepscope.ranks.variation import own_lines
 from deepscope.records.ranges import ranges
 from deepscope.trace.names import announces_collective
 

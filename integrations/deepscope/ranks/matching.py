@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.alignment import Aligner, Sequence
+from deepscope.ranks.alignment import Aligner, CallSequence
 from deepscope.ranks.calls import Calls, Stream
 from deepscope.ranks.distinct import distinct_pairs
 from deepscope.records.ranges import listed
@@ -120,9 +120,9 @@ def _side_by_side(calls: Calls, chosen: Int64) -> tuple[Int64, int]:
     return result, aligned
 
 
-def _sequence(calls: Calls, rows: Int64) -> Sequence:
+def _sequence(calls: Calls, rows: Int64) -> CallSequence:
     host = calls.hosts.get(int(calls.rank[rows[0]]), "") if len(rows) else ""
-    return Sequence(calls.token[rows], calls.step[rows], calls.start_ns[rows], calls.end_ns[rows], host)
+    return CallSequence(calls.token[rows], calls.step[rows], calls.start_ns[rows], calls.end_ns[rows], host)
 
 
 def _matches(calls: Calls, place: Int64, numbered: Mask) -> Matches:

@@ -11,8 +11,19 @@ import numpy.typing as npt
 
 from deepscope.printable import printable
 from deepscope.quantities import count_text, time_text
-from deepscope.ranks.causes import Pace, Shares, Typical, figures_of, pace_of, typical_work
-from deepscope.ranks.lateness import LATE, Lateness, agrees, lateness, steady_lateness
+from deepscope.ranks.causes import (
+    LATE,
+    Lateness,
+    Pace,
+    Shares,
+    Typical,
+    agrees,
+    figures_of,
+    lateness,
+    pace_of,
+    steady_lateness,
+    typical_work,
+)
 from deepscope.ranks.medians import Floats, above_others, others_median
 from deepscope.ranks.own_table import PARTS, LineKey, OwnTable, key_of_line, own_table
 from deepscope.ranks.results import Figure, RankRow, Straggler

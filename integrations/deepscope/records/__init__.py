@@ -3,13 +3,19 @@
 A new field of a line is one line here (`numbers.py`), one place under `analysis/` that fills it, one that shows it.
 """
 
-from deepscope.records.audit import Audit
-from deepscope.records.below import Part, PartKey, PartKind
 from deepscope.records.costs import Costs, KeyFigures, bytes_per_s, cost_ns, flops_per_s, key_figures, step_length_ns
-from deepscope.records.counters import CounterBlock, CounterSeries
 from deepscope.records.critical import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
-from deepscope.records.memory import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
+from deepscope.records.memory import (
+    CounterBlock,
+    CounterSeries,
+    CurvePoint,
+    DeviceMemory,
+    HeldByLine,
+    HeldMemory,
+    Memory,
+    MemoryFailure,
+)
 from deepscope.records.merging import RankSpread
 from deepscope.records.numbers import Numbers
 from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
@@ -30,10 +36,9 @@ from deepscope.records.tables import (
     Phase,
     Step,
 )
-from deepscope.records.trace_info import LineSource, SourceFile, TraceInfo
-from deepscope.records.view import DETAILS, PHASES, WHOLE, Detail, PartOf, View
-from deepscope.records.whole_run import RunEpoch, RunPart, WholeRun
-from deepscope.records.why import Peaks, Rate, Verdict, Why
+from deepscope.records.trace_info import DETAILS, PHASES, WHOLE, Detail, LineSource, PartOf, SourceFile, TraceInfo, View
+from deepscope.records.whole_run import Audit, RunEpoch, RunPart, WholeRun
+from deepscope.records.why import Part, PartKey, PartKind, Peaks, Rate, Verdict, Why
 
 __all__ = [
     "DETAILS",

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
+from threading import Lock
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -236,3 +237,32 @@ def record(group: RankRecords[Any], field: str) -> Any:
     """A record within the record; None if a rank has none."""
     values = group.values(field)
     return None if any(value is None for value in values) else merge(RankRecords(values, group.ranks, group.all_ranks))
+
+
+T = TypeVar("T")
+
+_MAKING = Lock()
+"""msgspec makes a structure's table of types at its first use, and a second thread that comes meanwhile reads what is
+not written yet, and dies: one thread makes it."""
+
+
+def decoded(body: bytes, kind: type[T]) -> T:
+    """A record of this kind, from MessagePack.
+
+    Raises:
+        msgspec.MsgspecError: the bytes are none.
+    """
+    made: Any = kind
+    found: T = _of_record(made).decode(body)
+    return found
+
+
+def decoder_of(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """The decoder of a type; its tables are made."""
+    with _MAKING:
+        return msgspec.msgpack.Decoder(kind)
+
+
+@cache
+def _of_record(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    return decoder_of(kind)

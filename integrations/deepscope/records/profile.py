@@ -11,12 +11,9 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from deepscope.records.audit import Audit
-from deepscope.records.below import Part, PartKey
-from deepscope.records.counters import CounterSeries
 from deepscope.records.critical import CriticalPath
-from deepscope.records.findings import Finding
-from deepscope.records.memory import Memory
+from deepscope.records.findings import Finding, Try
+from deepscope.records.memory import CounterSeries, Memory
 from deepscope.records.merging import (
     First,
     Largest,
@@ -45,11 +42,9 @@ from deepscope.records.tables import (
     Section,
     Step,
 )
-from deepscope.records.trace_info import SourceFile, TraceInfo
-from deepscope.records.tries import Try
-from deepscope.records.view import Detail, PartOf
-from deepscope.records.whole_run import WholeRun
-from deepscope.records.why import Peaks
+from deepscope.records.trace_info import Detail, PartOf, SourceFile, TraceInfo
+from deepscope.records.whole_run import Audit, WholeRun
+from deepscope.records.why import Part, PartKey, Peaks
 
 PROFILE_FORMAT = 30
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""

@@ -10,12 +10,11 @@ from typing import Any, cast, get_type_hints
 import msgspec
 
 from deepscope.errors import IncomparableError
-from deepscope.records.below import Part, PartKey
-from deepscope.records.decoding import decoder_of
-from deepscope.records.merging import RankRecords, merge
+from deepscope.records.merging import RankRecords, decoder_of, merge
 from deepscope.records.places import CallNode, Line
 from deepscope.records.profile import LINE_KEY, Profile
 from deepscope.records.step_times import merged_step_times
+from deepscope.records.why import Part, PartKey
 
 _line_key = attrgetter(*LINE_KEY)
 

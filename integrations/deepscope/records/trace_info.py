@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from deepscope.records.merging import Either, First, Joined, Largest, RankRecords, distinct, merged_by
+from deepscope.records.merging import Either, First, Joined, Largest, RankRecords, Sum, distinct, merged_by, record
 
 LineSource = Literal["scopes", "call_stack", "frames", "none"]
 """What tells the lines, the best first."""
@@ -74,3 +74,43 @@ class SourceFile(msgspec.Struct, kw_only=True):
 
     sha256: str = ""
     text: str | None = None
+
+
+PHASES = ("data", "forward", "backward", "optimizer", "other")
+"""The phases of training, in the order of a step."""
+
+Detail = Literal["shapes", "stacks"]
+DETAILS: tuple[Detail, ...] = ("shapes", "stacks")
+"""Operators by the shapes of their arguments, and by the lines that led to them."""
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a trace. Each view has a Profile of its own, in the cache too; the plain one is of all."""
+
+    step: First[int | None] = None
+    """Only this `ProfilerStep#N`."""
+    phase: First[str] = ""
+    """Only what was launched in this phase of training."""
+    module: First[str] = ""
+    """Only what ran in modules whose path this pattern matches, and in modules within them."""
+    details: First[tuple[Detail, ...]] = ()
+    """Tables that are worked out on demand."""
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it leaves out some of the trace, or of the step."""
+        return bool(self.phase or self.module)
+
+
+WHOLE = View()
+"""All of a trace, without further tables."""
+
+
+class PartOf(msgspec.Struct, kw_only=True):
+    """The whole that a filtered Profile is a part of: the trace, or the step."""
+
+    view: Annotated[View, merged_by(record)]
+    device_ns: Sum
+    self_cpu_ns: Sum
+    """Of all lines and of what ran on none."""
+    wall_ns: Sum

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from deepscope.records.merging import First, Largest, Sum, merged_by, table
+from deepscope.records.merging import First, Joined, Largest, Sum, distinct, merged_by, table
 
 
 class RunPart(msgspec.Struct, kw_only=True):
@@ -72,3 +72,16 @@ class WholeRun(msgspec.Struct, kw_only=True):
         What recording adds to a recorded step is in it.
         """
         return self.time_ns("steps", "data") / (self.steps * self.ranks) if self.steps else None
+
+
+class Audit(msgspec.Struct, kw_only=True):
+    """Of the steps behind the window (docs/recording.md); what was found in them are findings."""
+
+    steps: Largest
+    """How many were looked at."""
+    operators: Largest = 0
+    """Called in the first of them."""
+    left_out: Joined = ""
+    """Why none was; "" where some were."""
+    hidden: Annotated[list[str], merged_by(distinct)] = []
+    """Operators from outside torch: what they do with their arguments is unknown, and counts as a use."""

@@ -17,8 +17,15 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise
 
-from deepscope.remap.diff import UNMATCHED, Sides, find_moves, match_indented, match_lines
-from deepscope.remap.likeness import is_meaningful, without_indent
+from deepscope.remap.diff import (
+    UNMATCHED,
+    Sides,
+    find_moves,
+    is_meaningful,
+    match_indented,
+    match_lines,
+    without_indent,
+)
 
 
 class LineMap:

@@ -9,7 +9,7 @@ from typing import Any
 from deepscope.comparison import Comparison, Difference, compare
 from deepscope.comparison.fail_over import Verdict
 from deepscope.comparison.noise import CONFIDENCE
-from deepscope.comparison.same_program import share_few_lines, shared_lines
+from deepscope.comparison.pairing import share_few_lines, shared_lines
 from deepscope.printable import printable
 from deepscope.quantities import number_text, share_text, time_text
 from deepscope.records import Profile

@@ -8,8 +8,8 @@ from typing import Literal
 from deepscope.printable import printable
 from deepscope.quantities import TIMES, number_text, share_text, time_text
 from deepscope.records import Finding, Profile
+from deepscope.records.findings import Try
 from deepscope.records.places import short_place
-from deepscope.records.tries import Try
 from deepscope.report.layout import shown_words
 
 SHOWN = 5

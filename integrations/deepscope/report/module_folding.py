@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from deepscope.records import Module, Numbers
-from deepscope.records.below import without_numbers
+from deepscope.records.why import without_numbers
 from deepscope.report.module_columns import branch_name, tree_order
 
 _SUMMED = (

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from deepscope.records import Profile, RunEpoch, RunPart, WholeRun
+from deepscope.records.findings import Try
 from deepscope.records.merging import RankRecords, merge
-from deepscope.records.tries import Try
 from deepscope.store.files import TraceFile
 from deepscope.trace.format.beside import account_path, tries_path
 from deepscope.trace.format.run_account import decoded_account

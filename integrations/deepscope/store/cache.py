@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 import msgspec
 
 from deepscope.records import PROFILE_FORMAT, WHOLE, Profile, View
-from deepscope.records.decoding import decoded
+from deepscope.records.merging import decoded
 from deepscope.store.digest import DIGEST_BYTES, digest
 from deepscope.store.files import TraceFile
 

@@ -10,7 +10,7 @@ from deepscope.analysis.verdict import judge
 from deepscope.errors import OptionError, TraceError, in_words
 from deepscope.processes import Progress
 from deepscope.records import DETAILS, PHASES, WHOLE, Detail, Profile, View
-from deepscope.records.decoding import decoded
+from deepscope.records.merging import decoded
 from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
 from deepscope.store.beside import join_files_beside

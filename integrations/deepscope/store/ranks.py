@@ -14,7 +14,7 @@ from deepscope.processes import Progress
 from deepscope.ranks.results import Failure
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import View
-from deepscope.records.decoding import decoded
+from deepscope.records.merging import decoded
 from deepscope.store.ascend.cluster import Cluster
 from deepscope.store.ascend_ranks import tables_alone, tables_beside, tables_of_several, with_tables
 from deepscope.store.each import Wanted, read_each

@@ -10,7 +10,7 @@ import msgspec
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Progress
 from deepscope.records import Profile, View
-from deepscope.records.decoding import decoded
+from deepscope.records.merging import decoded
 from deepscope.store.ascend.folders import rank_of_trace
 from deepscope.store.cache import Kind, load_body, save_body
 from deepscope.store.files import TraceFile

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deepscope.comparison.noise import CONFIDENCE, two_sided_quantile
-from deepscope.records.tries import Losses, TryVerdict
+from deepscope.records.findings import Losses, TryVerdict
 from deepscope.trials.messages import Answer
 
 MATTERS = 1.02

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from deepscope.errors import DeepScopeError
-from deepscope.records.tries import Try
+from deepscope.records.findings import Try
 from deepscope.trials.facts import Facts
 from deepscope.trials.judgement import verdict_of
 from deepscope.trials.messages import Settings

@@ -8,7 +8,7 @@ import msgspec
 
 from deepscope.printable import printable
 from deepscope.quantities import TIMES, time_text
-from deepscope.records.tries import Try
+from deepscope.records.findings import Try
 from deepscope.report.style import Styles
 from deepscope.report.text import entries_text
 

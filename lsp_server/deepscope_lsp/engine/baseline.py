@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from deepscope.comparison import Comparison, Difference, compare
-from deepscope.comparison.pairing import pair_files, pair_lines
-from deepscope.comparison.same_program import is_same_code, shared_lines
+from deepscope.comparison.pairing import is_same_code, pair_files, pair_lines, shared_lines
 from deepscope.records import Function, Line, cost_ns
 from deepscope.remap import LineMap
 from deepscope.report.compare import strangers_words

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from deepscope.records import Profile
 from deepscope.remap import LineMap
-from deepscope.remap.likeness import shared_ratio
+from deepscope.remap.diff import shared_ratio
 from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader
 from deepscope.store.recognition import Recognizer

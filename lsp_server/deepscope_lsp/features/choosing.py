@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope.comparison.same_program import is_same_program
+from deepscope.comparison.pairing import is_same_program
 from deepscope.errors import DeepScopeError, OptionError, TraceError
 from deepscope.printable import without_secrets
 from deepscope.records import Profile

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from deepscope.analysis.build import build_profile
-from deepscope.comparison.same_program import is_same_code, is_same_program, shared_lines
+from deepscope.comparison.pairing import is_same_code, is_same_program, shared_lines
 from deepscope.records import Profile
 from deepscope.trace.read import read_trace
 from simulated_runs import simulated

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from asking import Asking
 from deepscope.cli.compare import compare as command_of
 from deepscope.comparison import NUMBERS, TABLES
-from deepscope.dashboard.pages.words import word
+from deepscope.dashboard.pages.tables import word
 from recorded_traces import OWN_TRACES
 from simulated_runs import noisy_times, simulated
 

@@ -104,7 +104,7 @@ def test_what_tells_how_far_it_is_ends_when_it_next_does(
             ended.set()
 
     monkeypatch.setattr(module, "read_moments", read)
-    monkeypatch.setattr("deepscope.dashboard.timeline.opening.open_timeline", read)
+    monkeypatch.setattr("deepscope.dashboard.timeline.index.open_timeline", read)
     with pytest.raises(NotYetError):
         getattr(library, kind)(Choice())
     assert not ended.is_set()

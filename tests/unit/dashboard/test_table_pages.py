@@ -10,10 +10,17 @@ from typing import Any
 import pytest
 
 from deepscope.dashboard.answer import Choice, Table
-from deepscope.dashboard.pages.kernels import KernelAsked, kernel, kernels
 from deepscope.dashboard.pages.modules import ModulesAsked, modules
-from deepscope.dashboard.pages.operator_details import OperatorAsked, operator, operator_variants
-from deepscope.dashboard.pages.operators import OperatorsAsked, operators
+from deepscope.dashboard.pages.operators import (
+    KernelAsked,
+    OperatorAsked,
+    OperatorsAsked,
+    kernel,
+    kernels,
+    operator,
+    operator_variants,
+    operators,
+)
 from deepscope.dashboard.pages.overview import overview
 from deepscope.dashboard.pages.parts import idle_of, training_of
 from deepscope.dashboard.pages.steps import steps

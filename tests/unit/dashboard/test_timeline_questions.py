@@ -96,10 +96,10 @@ def test_what_cannot_be_answered_is_said(application: Application) -> None:
 def test_a_timeline_is_read_once_and_told_while_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     from threading import Event
 
-    from deepscope.dashboard.timeline import opening
+    from deepscope.dashboard.timeline import index
 
     opened, may_end = [], Event()
-    real = opening.open_timeline
+    real = index.open_timeline
 
     def slowly(file: Any, **options: Any) -> Any:
         opened.append(file)
@@ -107,7 +107,7 @@ def test_a_timeline_is_read_once_and_told_while_it_is(monkeypatch: pytest.Monkey
         assert may_end.wait(60)
         return real(file, **options)
 
-    monkeypatch.setattr(opening, "open_timeline", slowly)
+    monkeypatch.setattr(index, "open_timeline", slowly)
     library = Library([str(OWN_TRACES / "grafted-device.json.gz")])
     application = Application(library)
     reply = application.answer("timeline", {})

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepscope.remap import LineMap
-from deepscope.remap.diff import match_lines
-from deepscope.remap.likeness import is_meaningful
+from deepscope.remap.diff import is_meaningful, match_lines
 from deepscope.remap.line_map import pair_changed
 from deepscope.trace.source_lines import source_lines
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepscope.ranks.lateness import lateness
+from deepscope.ranks.causes import lateness
 from deepscope.ranks.medians import others_median
 
 MS = 1e6

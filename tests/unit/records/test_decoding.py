@@ -19,7 +19,7 @@ def read():
 """
 SUMMARY = f"""
 from deepscope.ranks.summary import RankSummary
-from deepscope.records.decoding import decoded
+from deepscope.records.merging import decoded
 BODY = {msgspec.msgpack.encode(rank(7, [Call(0, 9)]))!r}
 def read():
     assert decoded(BODY, RankSummary).rank == 7

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import built_profiles
-from deepscope.lightning.summary import summary
+from deepscope.lightning.runs import summary
 from deepscope.records import FrameworkPart, Profile
 from deepscope.report.layout import cell_len
 from deepscope.report.table_column import bar

@@ -5,7 +5,7 @@ from pathlib import Path
 from built_profiles import training
 from deepscope.dashboard.pages.findings import shown_finding
 from deepscope.quantities import TIMES
-from deepscope.records.tries import Try
+from deepscope.records.findings import Try
 from deepscope.report.findings import findings_entries
 from deepscope.store import load_profile
 from deepscope.store.beside import join_files_beside, keep_tries, read_tries

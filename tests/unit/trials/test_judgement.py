@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from deepscope.records.tries import VERDICTS
+from deepscope.records.findings import VERDICTS
 from deepscope.trials.facts import Facts
 from deepscope.trials.judgement import (
     FLOAT32_ROUNDING,

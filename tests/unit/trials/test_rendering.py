@@ -5,7 +5,7 @@ import json
 import pytest
 
 from deepscope.quantities import TIMES
-from deepscope.records.tries import Try
+from deepscope.records.findings import Try
 from deepscope.trials.rendering import sentence, tries_json, tries_text
 
 

@@ -11,12 +11,11 @@ import msgspec
 from deepscope import comparison as comparing
 from deepscope.comparison.compare import Comparison
 from deepscope.comparison.differences import Difference
-from deepscope.comparison.same_program import is_same_program
+from deepscope.comparison.pairing import is_same_program
 from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import WINDOW_MARK, Library
-from deepscope.dashboard.pages.tables import table_of
-from deepscope.dashboard.pages.words import in_page_words, title_of, word
+from deepscope.dashboard.pages.tables import in_page_words, table_of, title_of, word
 from deepscope.errors import TraceError
 from deepscope.records import Profile
 from deepscope.report.compare import difference_columns, noise_words, step_words, verdict_word

@@ -19,7 +19,7 @@ from deepscope.dashboard.pages.rank_tables import (
     ranks_table,
     varying_table,
 )
-from deepscope.dashboard.pages.words import in_page_words, whole_place, word
+from deepscope.dashboard.pages.tables import in_page_words, whole_place, word
 from deepscope.ranks.results import PairRow, RanksReport, Straggler
 from deepscope.report.ranks.heat_map import LEVELS
 from deepscope.report.ranks.words import CAUSES, answer, figure_words, late_words

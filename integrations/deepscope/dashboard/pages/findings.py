@@ -11,7 +11,7 @@ from pathlib import Path
 from deepscope import errors
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Question
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.words import in_page_words, place_words, word
+from deepscope.dashboard.pages.tables import in_page_words, place_words, word
 from deepscope.records import Finding, Profile, Severity
 from deepscope.report.findings import SavingWord, evidence_figure, saving_word, tried_words, without_findings
 

@@ -9,7 +9,7 @@ from deepscope.comparison.pairing import pair_lines
 from deepscope.dashboard.answer import Choice, PageAnswer
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.line import NodeKind
-from deepscope.dashboard.pages.words import title_of, whole_place, word
+from deepscope.dashboard.pages.tables import title_of, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
 from deepscope.records.places import base_name

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from deepscope.dashboard.answer import Choice, Fact, PageAnswer, Question
 from deepscope.dashboard.library import FoundRun, Library
-from deepscope.dashboard.pages.words import in_page_words, title_of, word
+from deepscope.dashboard.pages.tables import in_page_words, title_of, word
 from deepscope.errors import NoTraceError
 from deepscope.printable import without_secrets
 from deepscope.records import Profile

@@ -8,10 +8,10 @@ from typing import Literal
 from deepscope.analysis.verdict import Reason, limit_of
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.callers import CallPath, call_paths
+from deepscope.dashboard.pages.below import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.lines import notes_of, values_of
-from deepscope.dashboard.pages.words import in_page_words, whole_place, word
+from deepscope.dashboard.pages.tables import in_page_words, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile

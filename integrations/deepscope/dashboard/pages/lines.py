@@ -7,8 +7,7 @@ from typing import Literal
 
 from deepscope.dashboard.answer import Choice, Column, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import described, table_of
-from deepscope.dashboard.pages.words import file_name, in_page_words, word
+from deepscope.dashboard.pages.tables import described, file_name, in_page_words, table_of, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns

@@ -11,8 +11,7 @@ from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.moments import Held, Moments, Owner
-from deepscope.dashboard.pages.tables import table_of
-from deepscope.dashboard.pages.words import word
+from deepscope.dashboard.pages.tables import table_of, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile

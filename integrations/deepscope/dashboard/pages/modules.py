@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import key_of, table_of
-from deepscope.dashboard.pages.words import word
+from deepscope.dashboard.pages.tables import key_of, table_of, word
 from deepscope.records import Profile
 from deepscope.report.module_columns import module_columns
 from deepscope.report.module_folding import Branch, folded_modules, plain_modules

@@ -1,15 +1,21 @@
-"""The operators: by name, by the shapes of their arguments, by the lines that led to them, or by kind."""
+"""The pages of operators and of kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import key_of, table_of
-from deepscope.records import Detail, Operator, OperatorInDetail, Profile
+from deepscope.dashboard.pages.below import NamedTime, OwnerLine, kernels_below, lines_with
+from deepscope.dashboard.pages.tables import key_of, place_words, table_of, word
+from deepscope.errors import OptionError
+from deepscope.printable import printable
+from deepscope.records import Detail, Kernel, KernelKind, Operator, OperatorInDetail, Peaks, Profile, Why
+from deepscope.report.event_names import readable
+from deepscope.report.kernel_columns import kernel_columns
 from deepscope.report.operator_columns import kind_columns, operator_columns
+from deepscope.report.shapes import shapes_text
 from deepscope.report.top import Question as TopQuestion
 from deepscope.report.top import TopRow, ranking
 
@@ -71,3 +77,205 @@ def operator_table(profile: Profile, by: Grouping, rows: Sequence[Operator | Top
     """The rows as a table."""
     columns = kind_columns(profile) if by == "type" else operator_columns(profile, _DETAILS[by])
     return table_of(f"operators_{by}", "Operators", columns, rows, keys=operator_key)
+
+
+_LONGEST = 4000
+
+
+class Kernels(PageAnswer):
+    """A row for each kernel, copy, fill and collective."""
+
+    table: Table
+
+
+class KernelAsked(Choice, kw_only=True, frozen=True):
+    """Which row of the kernels."""
+
+    key: str
+
+
+class KernelDetails(PageAnswer):
+    """What is known of a kernel beside the numbers of its row."""
+
+    name: str
+    """As the trace has it."""
+    kind: KernelKind
+    operator: NamedTime | None
+    """The operator that launches most of it; its time and calls are the operator's own."""
+    lines: list[OwnerLine]
+
+
+def kernels(library: Library, question: Choice) -> Kernels:
+    """The kernels, those first that take longest."""
+    profile = library.profile(question)
+    rows = sorted(profile.kernels, key=lambda row: -row.device_ns)
+    return Kernels(table=table_of("kernels", "Kernels", kernel_columns(profile), rows, keys=kernel_key))
+
+
+def kernel(library: Library, question: KernelAsked) -> KernelDetails:
+    """One kernel in detail."""
+    profile = library.profile(question)
+    row = next((one for one in profile.kernels if kernel_key(one) == question.key), None)
+    if row is None:
+        raise OptionError("key", question.key, "no such kernel is here")
+    launcher = next((one for one in profile.operators if one.name == row.operator), None)
+    return KernelDetails(
+        name=printable(row.name)[:_LONGEST],
+        kind=row.kind,
+        operator=None
+        if launcher is None
+        else NamedTime(
+            key=key_of(launcher.name),
+            label=word(readable(launcher.name)),
+            time_ns=launcher.self_device_ns,
+            calls=launcher.calls,
+        ),
+        lines=lines_with(profile, "kernel", row.name),
+    )
+
+
+def kernel_key(row: Kernel) -> str:
+    """The word of an address for a row."""
+    return key_of(row.name, row.kind)
+
+
+_FRAMES = 60
+
+
+class OperatorAsked(OperatorsAsked, kw_only=True, frozen=True):
+    """Which row of the operators."""
+
+    key: str
+
+
+class Cause(PageAnswer):
+    """A part of a time, by what holds it back."""
+
+    name: str
+    time_ns: int
+
+
+class Spot(PageAnswer):
+    """A line of a stack."""
+
+    file: str
+    line: int
+    place: str
+    function: str
+
+
+class OperatorDetails(PageAnswer):
+    """What is known of an operator beside the numbers of its row."""
+
+    name: str
+    """As the trace has it."""
+    why: str
+    """What holds its work back, in words; or why that is not known."""
+    causes: list[Cause]
+    """They sum to its own time, or where its FLOPs are of operators that it calls, to the time of these."""
+    shapes: str
+    out_shapes: str
+    stack: list[Spot]
+    """The innermost line first."""
+    kernels: list[NamedTime]
+    """Of an operator by name; so are the lines."""
+    lines: list[OwnerLine]
+    operators: list[NamedTime]
+    """Of a kind."""
+
+
+class OperatorVariants(PageAnswer):
+    """An operator's rows by shapes, or by stacks."""
+
+    table: Table
+
+
+def operator(library: Library, question: OperatorAsked) -> OperatorDetails:
+    """One row of the operators in detail."""
+    profile = operator_profile(library, question)
+    for row in operator_rows(profile, question.by):
+        if operator_key(row) == question.key:
+            return _details(profile, row) if isinstance(row, Operator) else _kind(profile, row.name)
+    raise OptionError("key", question.key, "no such operator is here")
+
+
+def operator_variants(library: Library, question: OperatorAsked) -> OperatorVariants:
+    """The rows of one operator by shapes or stacks (`by`); `key` is that of its row by name."""
+    profile = operator_profile(library, question)
+    rows = [row for row in operator_rows(profile, question.by) if key_of(row.name) == question.key]
+    return OperatorVariants(table=operator_table(profile, question.by, rows))
+
+
+def _details(profile: Profile, row: Operator) -> OperatorDetails:
+    from deepscope.report.why_words import no_word, why_words
+
+    device = profile.metric == "device"
+    detail = row if isinstance(row, OperatorInDetail) else None
+    return OperatorDetails(
+        name=printable(row.name)[:_LONGEST],
+        why=why_words(row, profile.peaks, on_device=device) or no_word(row, profile.peaks),
+        causes=[Cause(name=name, time_ns=ns) for name, ns in causes_of(row.why, profile.peaks, device=device) if ns],
+        shapes=shapes_text(detail.in_shapes, detail.dtypes)[:_LONGEST] if detail else "",
+        out_shapes=shapes_text(detail.out_shapes)[:_LONGEST] if detail else "",
+        stack=_stack(detail.stack, profile) if detail else [],
+        kernels=kernels_below(profile, row.name) if device and detail is None else [],
+        lines=lines_with(profile, "operator", row.name) if detail is None else [],
+        operators=[],
+    )
+
+
+def _kind(profile: Profile, kind: str) -> OperatorDetails:
+    from deepscope.report.event_names import readable
+    from deepscope.trace.operator_kinds import operator_kind
+
+    members = [one for one in profile.operators if operator_kind(one.name) == kind]
+    return OperatorDetails(
+        name=word(kind),
+        why="",
+        causes=[],
+        shapes="",
+        out_shapes="",
+        stack=[],
+        kernels=[],
+        lines=[],
+        operators=[
+            NamedTime(key=key_of(one.name), label=word(readable(one.name)), time_ns=one.self_device_ns, calls=one.calls)
+            for one in sorted(members, key=lambda one: -one.self_device_ns)
+        ],
+    )
+
+
+def causes_of(why: Why, peaks: Peaks | None, *, device: bool) -> Iterator[tuple[str, int]]:
+    """The parts of a cost in words; they sum to it."""
+    from deepscope.analysis.verdict import limit_of
+
+    roofs = {"compute-bound": 0, "memory-bound": 0, "": 0}
+    for rate in why.rates:
+        roofs[limit_of(rate, peaks)[0] if peaks is not None else ""] += rate.device_ns
+    yield "compute", roofs["compute-bound"]
+    yield "memory", roofs["memory-bound"]
+    yield "work whose limit is not known", roofs[""] + why.unknown_ns
+    yield "short kernels" if device else "dispatch", why.short_ns
+    yield "communication", why.communication_ns
+    yield "copies", why.copies_ns
+    yield "hidden by other work", why.hidden_ns
+    yield "idle, the CPU waits" if device else "Python blocked", why.waiting_ns
+    yield "idle, data is loaded" if device else "waiting for the data loader", why.data_ns
+    yield "waiting for a core", why.core_wait_ns
+    yield "idle, work is launched", why.launch_ns
+    yield "idle, the CPU does other work" if device else "Python", why.host_ns
+
+
+def _stack(stack: str, profile: Profile) -> list[Spot]:
+    from deepscope.trace.names import parse_call_stack
+
+    root = profile.trace.project_root
+    return [
+        Spot(
+            file=frame.path,
+            line=frame.line,
+            place=place_words(frame.path, frame.line, root),
+            function=word(frame.function),
+        )
+        for frame in parse_call_stack(stack)[:_FRAMES]
+    ]

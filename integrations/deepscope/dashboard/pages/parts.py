@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from deepscope.dashboard.answer import PageAnswer
-from deepscope.dashboard.pages.words import place_words, word
+from deepscope.dashboard.pages.tables import place_words, word
 from deepscope.records import PHASES, FrameworkPart, Line, Profile
 
 

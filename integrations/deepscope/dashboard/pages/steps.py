@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
+from deepscope.dashboard.answer import Choice, CounterUnit, Figure, PageAnswer, Table, unit_named
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.overview import StepBar, step_bars
-from deepscope.dashboard.pages.tables import table_of
-from deepscope.dashboard.pages.words import place_words, word
-from deepscope.dashboard.units import Unit, unit_named
+from deepscope.dashboard.pages.tables import place_words, table_of, word
 from deepscope.records import PHASES, CounterSeries, Profile, Step
 from deepscope.report.counters import COUNTER_COLUMNS
 from deepscope.report.places_of_work import STREAM_COLUMNS, step_columns, thread_columns
@@ -158,7 +156,7 @@ class CounterChart(PageAnswer):
 
     title: str
     help: str
-    unit: Unit
+    unit: CounterUnit
     steps: list[int]
     """The first step of each block."""
     end: int

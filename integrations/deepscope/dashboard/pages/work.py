@@ -7,10 +7,8 @@ from typing import Literal, TypeVar
 
 from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.below import NamedTime
-from deepscope.dashboard.pages.kernels import kernel_key
-from deepscope.dashboard.pages.operators import operator_key
-from deepscope.dashboard.pages.tables import key_of
-from deepscope.dashboard.pages.words import word
+from deepscope.dashboard.pages.operators import kernel_key, operator_key
+from deepscope.dashboard.pages.tables import key_of, word
 from deepscope.records import Kernel, Operator, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.module_folding import Branch, folded_modules

@@ -10,8 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from deepscope.dashboard.answer import Fact
-from deepscope.dashboard.units import Unit
+from deepscope.dashboard.answer import CounterUnit, Fact
 
 SliceKind = Literal[
     "step", "phase", "annotation", "frame", "line", "library", "module", "operator", "runtime", "kernel", "copy",
@@ -46,7 +45,7 @@ class Counter(TimelineAnswer):
 
     id: int
     title: str
-    unit: Unit
+    unit: CounterUnit
     largest: float
     device: int = -1
 

@@ -13,15 +13,12 @@ from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import step_events
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
 from deepscope.dashboard.timeline.answers import CodeLine
-from deepscope.dashboard.timeline.busy import busy_of_devices, busy_of_tracks
 from deepscope.dashboard.timeline.columns import Columns, OwnWork, Slices, Texts, encodable
 from deepscope.dashboard.timeline.counters import counters_of
-from deepscope.dashboard.timeline.details import facts_of
-from deepscope.dashboard.timeline.levels import levels_of
-from deepscope.dashboard.timeline.links import links_of
+from deepscope.dashboard.timeline.details import facts_of, links_of
+from deepscope.dashboard.timeline.levels import busy_of_devices, busy_of_tracks, levels_of
 from deepscope.dashboard.timeline.names import cut, kinds_of, labels_of, line_title
-from deepscope.dashboard.timeline.rows import rows_of
-from deepscope.dashboard.timeline.tracks import Placement, place_on_tracks
+from deepscope.dashboard.timeline.rows import Placement, place_on_tracks, rows_of
 from deepscope.printable import printable
 from deepscope.records import PHASES
 from deepscope.trace.arrays import pick

@@ -15,8 +15,8 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.dashboard.answer import CounterUnit
 from deepscope.dashboard.timeline.answers import CodeLine, LinkKind, SliceKind, Track
-from deepscope.dashboard.units import Unit
 from deepscope.printable import printable
 from deepscope.trace.model import Int32, Int64
 
@@ -184,7 +184,7 @@ class CounterColumns:
     """One counter: a value from each time on. Of a device's utilisation the times are `Columns.device_busy`."""
 
     title: str
-    unit: Unit
+    unit: CounterUnit
     largest: float
     device: int
     at: Int64

@@ -12,11 +12,11 @@ from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.tables.memory import device_name
+from deepscope.dashboard.answer import CounterUnit, unit_named
 from deepscope.dashboard.timeline.answers import Change, Counter, CounterWindow
-from deepscope.dashboard.timeline.busy import covered_before
 from deepscope.dashboard.timeline.columns import Columns, CounterColumns
+from deepscope.dashboard.timeline.levels import covered_before
 from deepscope.dashboard.timeline.names import cut
-from deepscope.dashboard.units import Unit, unit_named
 from deepscope.printable import printable
 from deepscope.trace.format.counters import TRACKS
 from deepscope.trace.model import Int64
@@ -110,7 +110,7 @@ def _shown(size: Counts[str], most: int) -> int:
     return sum(min(one, most) for one in size.values())
 
 
-def _of_values(title: str, unit: Unit, device: int, at: Int64, value: npt.NDArray[np.generic]) -> CounterColumns:
+def _of_values(title: str, unit: CounterUnit, device: int, at: Int64, value: npt.NDArray[np.generic]) -> CounterColumns:
     values = value.astype(np.float64)
     return CounterColumns(title, unit, float(values.max()), device, at, values)
 

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from deepscope.dashboard.timeline.answers import Durations, Matches
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
-from deepscope.dashboard.timeline.names import cut, shown, whole_name
-from deepscope.dashboard.timeline.places import found_slices
+from deepscope.dashboard.timeline.names import cut, found_slices, shown, whole_name
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.trace.model import Int64

@@ -8,12 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.dashboard.timeline.answers import Busy, Selection, Sum
-from deepscope.dashboard.timeline.busy import covered_before
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
 from deepscope.dashboard.timeline.counters import change_in
-from deepscope.dashboard.timeline.levels import ranges
-from deepscope.dashboard.timeline.names import shown_name
-from deepscope.dashboard.timeline.places import asked_tracks, stretch_of, within
+from deepscope.dashboard.timeline.levels import covered_before, ranges
+from deepscope.dashboard.timeline.names import asked_tracks, shown_name, stretch_of, within
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 

@@ -12,8 +12,7 @@ from deepscope.dashboard.timeline.answers import TrackWindow, Window
 from deepscope.dashboard.timeline.columns import Columns
 from deepscope.dashboard.timeline.counters import bins_for, counter_window, edges_of
 from deepscope.dashboard.timeline.levels import TOP, Shown, dominant, ranges, resolution_of, shown
-from deepscope.dashboard.timeline.names import shown_name
-from deepscope.dashboard.timeline.places import asked_tracks, stretch_of
+from deepscope.dashboard.timeline.names import asked_tracks, shown_name, stretch_of
 from deepscope.errors import OptionError
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from deepscope.records import Line, Profile
 from deepscope.remap import LineMap
-from deepscope.remap.likeness import is_same_text
+from deepscope.remap.diff import is_same_text
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.answers import Standing
 from deepscope_lsp.engine.files.buffer import Buffer, Splice

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from deepscope.records import SourceFile
-from deepscope.remap.likeness import is_same_text, shared_ratio
+from deepscope.remap.diff import is_same_text, shared_ratio
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.recorded_path import RecordedPath, is_copy, parts_of, source_parts
 

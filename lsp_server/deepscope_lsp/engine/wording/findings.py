@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from deepscope.quantities import spaced
 from deepscope.records import Finding
-from deepscope.records.tries import Try
+from deepscope.records.findings import Try
 from deepscope.report.findings import evidence_figure, saving_word, tried_words
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities

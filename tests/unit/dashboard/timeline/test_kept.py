@@ -10,10 +10,9 @@ import msgspec
 import pytest
 
 from deepscope import processes
-from deepscope.dashboard.timeline import opening
+from deepscope.dashboard.timeline import index
 from deepscope.dashboard.timeline.columns import Columns
-from deepscope.dashboard.timeline.index import TimelineIndex
-from deepscope.dashboard.timeline.opening import open_timeline
+from deepscope.dashboard.timeline.index import TimelineIndex, open_timeline
 from deepscope.errors import NotATraceError, NoTraceError
 from deepscope.store import cache, load_profile
 from deepscope.store.cache import cache_folder, load_columns
@@ -39,7 +38,7 @@ def files() -> list[Path]:
 @pytest.mark.parametrize("path", each_trace())
 def test_a_kept_timeline_answers_as_the_one_that_was_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = open_timeline(path)
-    monkeypatch.setattr(opening, "make_timeline", None)  # nothing is made again
+    monkeypatch.setattr(index, "make_timeline", None)  # nothing is made again
     again = open_timeline(path)
     assert again.columns is not made.columns
     assert answers(again) == answers(made)
@@ -66,7 +65,7 @@ def test_another_trace_does_not_use_it(trace: Path) -> None:
 def test_a_trace_whose_store_does_not_tell_its_versions_is_read_anew(
     trace: Path, monkeypatch: pytest.MonkeyPatch, apart_bytes: int
 ) -> None:
-    monkeypatch.setattr(opening, "APART_BYTES", apart_bytes)
+    monkeypatch.setattr(index, "APART_BYTES", apart_bytes)
     store = fsspec.filesystem("memory")
     store.pipe("/timeline.json", trace.read_bytes())
     bare = TraceFile("memory://timeline.json", size_bytes=0, mtime_ns=0)
@@ -150,8 +149,8 @@ def test_progress_ends_with_the_whole(trace: Path) -> None:
 
 def test_a_large_trace_is_read_in_a_process_of_its_own(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = answers(open_timeline(trace, cache=False))
-    monkeypatch.setattr(opening, "APART_BYTES", 0)
-    monkeypatch.setattr(opening, "make_timeline", None)  # not here
+    monkeypatch.setattr(index, "APART_BYTES", 0)
+    monkeypatch.setattr(index, "make_timeline", None)  # not here
     told: list[tuple[int, int]] = []
     assert answers(open_timeline(trace, progress=lambda done, whole: told.append((done, whole)))) == expected
     assert told[-1] == (trace.stat().st_size, trace.stat().st_size)
@@ -162,7 +161,7 @@ def test_what_is_no_trace_is_told_by_another_process_as_here(tmp_path: Path, mon
     path.write_text("not a trace")
     told = []
     for apart in (1 << 40, 0):
-        monkeypatch.setattr(opening, "APART_BYTES", apart)
+        monkeypatch.setattr(index, "APART_BYTES", apart)
         with pytest.raises(NotATraceError) as raised:
             open_timeline(path)
         told.append(str(raised.value))
@@ -171,7 +170,7 @@ def test_what_is_no_trace_is_told_by_another_process_as_here(tmp_path: Path, mon
 
 def test_without_a_cache_or_a_process_it_is_made_here(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = answers(open_timeline(trace, cache=False))
-    monkeypatch.setattr(opening, "APART_BYTES", 0)
+    monkeypatch.setattr(index, "APART_BYTES", 0)
     with monkeypatch.context() as patch:
         patch.setattr(processes.HelperProcess, "start", lambda *_, **__: None)
         assert answers(open_timeline(trace)) == expected
