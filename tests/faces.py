@@ -26,7 +26,7 @@ from deepscope.report.csv_report import csv_report
 from deepscope.report.event_names import readable
 from deepscope.report.json_report import json_report
 from deepscope.report.text import text_report
-from deepscope.report.top import Question, ranking
+from deepscope.report.top_report import Question, ranking
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex

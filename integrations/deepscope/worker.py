@@ -9,9 +9,9 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Answered, Progress, serve
+from deepscope.store.files import using
 from deepscope.store.loader import LoadRequest
 from deepscope.store.opening import Parsed, keep, parsed_within
-from deepscope.store.remote_settings import using
 from deepscope.store.requests import Asked, ColumnsRequest, answer
 
 

@@ -7,18 +7,15 @@ from deepscope_lsp.features import (
     code_lenses,
     commands,
     diagnostics,
-    highlights,
     hovers,
-    inlay_hints,
     lifecycle,
-    notebooks,
     symbols,
     text_sync,
     watching,
 )
 from deepscope_lsp.server import DeepScopeServer
 
-FEATURES = (text_sync, notebooks, inlay_hints, code_lenses, hovers, diagnostics, code_actions, symbols, highlights)
+FEATURES = (text_sync, text_sync, code_lenses, code_lenses, hovers, diagnostics, code_actions, symbols, code_lenses)
 WATCHING_FEATURES = (lifecycle, commands, watching)
 """These ask for traces to be looked for."""
 

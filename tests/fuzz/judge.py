@@ -35,14 +35,12 @@ from deepscope.report.exports.pprof import pprof_profile
 from deepscope.report.exports.tables import profile_json, write_csv_files
 from deepscope.report.exports.tensorboard import scalars
 from deepscope.report.filters import Filters
-from deepscope.report.folded import folded_report
+from deepscope.report.flame import folded_report, speedscope_report
 from deepscope.report.json_report import json_report
 from deepscope.report.line_report import line_json, line_text
-from deepscope.report.speedscope import speedscope_report
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
-from deepscope.report.top import Question, ranking
-from deepscope.report.top_report import top_csv, top_json, top_text
+from deepscope.report.top_report import Question, ranking, top_csv, top_json, top_text
 from deepscope.store import load_profile
 from deepscope.store.analyses import Traces
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex

@@ -335,9 +335,8 @@ def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
     from wcwidth import wcswidth as cell_len
 
     from deepscope.report.csv_report import csv_report
-    from deepscope.report.folded import folded_report
+    from deepscope.report.flame import folded_report, speedscope_report
     from deepscope.report.json_report import report_object
-    from deepscope.report.speedscope import speedscope_report
     from deepscope.report.text import text_report
 
     profile = profile_of(path)
@@ -362,8 +361,7 @@ def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones
     from deepscope.report.csv_report import csv_report
     from deepscope.report.json_report import report_object
     from deepscope.report.text import text_report
-    from deepscope.report.top import Question, ranking
-    from deepscope.report.top_report import top_csv, top_json, top_text
+    from deepscope.report.top_report import Question, ranking, top_csv, top_json, top_text
 
     profile = profile_of(path, ("shapes", "stacks"))
     whole = sum(row.self_device_ns for row in profile.operators)

@@ -19,10 +19,10 @@ import pytest
 import deepscope
 from deepscope.errors import MissingExtraError, NoTraceError, OptionError
 from deepscope.records import WHOLE
-from deepscope.store import cache, cluster, requests
+from deepscope.store import cache, each, requests
 from deepscope.store.each import Wanted, read_each
+from deepscope.store.files import RemoteSettings
 from deepscope.store.ranks import read_ranks
-from deepscope.store.remote_settings import RemoteSettings
 from deepscope.store.requests import Asked, ReadRequest
 from deepscope.store.runs import select
 from random_traces import random_trace
@@ -87,11 +87,11 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("cluster"))
+    each = Cluster(tmp_path_factory.mktemp("cluster"))
     for name in ("one", "two"):
-        cluster.worker(name)
-    yield cluster
-    cluster.end()
+        each.worker(name)
+    yield each
+    each.end()
 
 
 def test_a_cluster_reads_what_is_read_here(folder: Path, workers: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,19 +113,19 @@ def test_a_cluster_reads_what_is_read_here(folder: Path, workers: Cluster, monke
 
 def test_what_the_cluster_read_is_kept_here(folder: Path, workers: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     first = deepscope.load_profile(folder, scheduler=workers.address)
-    monkeypatch.setattr(cluster, "answers_of_cluster", None)
+    monkeypatch.setattr(each, "answers_of_cluster", None)
     assert deepscope.load_profile(folder, scheduler=workers.address) == first
     assert len(read_ranks(folder, scheduler=workers.address).summaries) == RANKS
 
 
 def test_the_cache_of_a_worker_has_its_limit_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "LIMIT_BYTES", 0)
-    monkeypatch.setattr(cluster, "_KEPT", count())
+    monkeypatch.setattr(each, "_KEPT", count())
     asked = [ReadRequest(file, "profile", WHOLE, partial=False, cache=True) for file in select(str(folder)).files]
     profiles = cache.cache_folder() / "kept"
     left = []
     for request in asked[:2]:
-        cluster.answer_there(msgspec.msgpack.encode(Asked(request, RemoteSettings())), cluster._version())
+        each.answer_there(msgspec.msgpack.encode(Asked(request, RemoteSettings())), each._version())
         left.append(len(list(profiles.iterdir())))
     assert left == [0, 2]  # now and then is enough
 
@@ -164,11 +164,11 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder: Path, tmp_path: P
     """Both workers wait at their first trace until one of them is dead."""
     gate = tmp_path / "gate"
     (tmp_path / "sitecustomize.py").write_text(WAITING)
-    cluster = Cluster(tmp_path)
+    each = Cluster(tmp_path)
     try:
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-        doomed = cluster.worker("doomed", GATE=str(gate), PYTHONPATH=path)
-        cluster.worker("other", GATE=str(gate), PYTHONPATH=path)
+        doomed = each.worker("doomed", GATE=str(gate), PYTHONPATH=path)
+        each.worker("other", GATE=str(gate), PYTHONPATH=path)
 
         def kill() -> None:
             mark = Path(f"{gate}.{doomed.pid}")
@@ -180,13 +180,13 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder: Path, tmp_path: P
 
         killer = threading.Thread(target=kill)
         killer.start()
-        found = deepscope.load_profile(folder, cache=False, scheduler=cluster.address)
+        found = deepscope.load_profile(folder, cache=False, scheduler=each.address)
         killer.join()
         assert doomed.returncode == -signal.SIGKILL
         assert found == deepscope.load_profile(folder, cache=False)
     finally:
         gate.touch()
-        cluster.end()
+        each.end()
 
 
 WAITING = """
@@ -194,7 +194,7 @@ import importlib.abc, importlib.util, os, sys, time
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name != "deepscope.store.cluster":
+        if name != "deepscope.store.each":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -219,24 +219,24 @@ sys.meta_path.insert(0, Finder())
 def test_a_scheduler_that_is_lost_is_no_matter_of_single_ranks(folder: Path, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     (tmp_path / "sitecustomize.py").write_text(WAITING)
-    cluster = Cluster(tmp_path)
+    each = Cluster(tmp_path)
     try:
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-        worker = cluster.worker("only", GATE=str(gate), PYTHONPATH=path)
+        worker = each.worker("only", GATE=str(gate), PYTHONPATH=path)
 
         def kill() -> None:
             while not Path(f"{gate}.{worker.pid}").exists() and worker.poll() is None:
                 time.sleep(0.05)
-            cluster.scheduler.kill()
+            each.scheduler.kill()
 
         killer = threading.Thread(target=kill)
         killer.start()
         with pytest.raises(OptionError, match="connection was lost before all was read; run again"):
-            deepscope.load_profile(folder, cache=False, scheduler=cluster.address)
+            deepscope.load_profile(folder, cache=False, scheduler=each.address)
         killer.join()
     finally:
         gate.touch()
-        cluster.end()
+        each.end()
 
 
 def test_a_trace_that_kills_each_worker_is_told(folder: Path, tmp_path: Path) -> None:
@@ -244,23 +244,23 @@ def test_a_trace_that_kills_each_worker_is_told(folder: Path, tmp_path: Path) ->
         WAITING.replace("gate = os.environ", "('.rank3.' in args[0].file.path) and os._exit(1); gate = os.environ")
     )
     (tmp_path / "gate").touch()
-    cluster = Cluster(tmp_path)
+    each = Cluster(tmp_path)
     try:
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
         for place in range(6):
-            cluster.worker(f"worker {place}", GATE=str(tmp_path / "gate"), PYTHONPATH=path)
-        profile = deepscope.load_profile(folder, cache=False, scheduler=cluster.address)
+            each.worker(f"worker {place}", GATE=str(tmp_path / "gate"), PYTHONPATH=path)
+        profile = deepscope.load_profile(folder, cache=False, scheduler=each.address)
         assert profile.trace.ranks == [0, 1, 2, 4, 5, 6, 7]
         assert any("each worker of the cluster that read it died" in one for one in profile.trace.warnings)
     finally:
-        cluster.end()
+        each.end()
 
 
 def test_a_worker_without_this_package_or_with_another_version_is_told(
     folder: Path, workers: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(cluster, "_version", lambda: "9.9.9 (profiles 99)")
+        patch.setattr(each, "_version", lambda: "9.9.9 (profiles 99)")
         with pytest.raises(OptionError, match=r"has deepscope .* \(profiles \d+\), here is 9\.9\.9 .*must agree"):
             deepscope.load_profile(folder, cache=False, scheduler=workers.address)
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['deepscope'] = None")
@@ -310,7 +310,7 @@ def test_stores_of_this_process_alone_are_read_here(folder: Path, workers: Clust
 def test_an_address_without_a_scheduler_is_told_at_once(
     folder: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(each, "CONNECT_SECONDS", 1)
     with pytest.raises(OptionError, match=r"scheduler='.*': no Dask scheduler could be reached there"):
         deepscope.load_profile(folder, cache=False, scheduler=address)
 
@@ -321,7 +321,7 @@ def test_an_address_without_a_scheduler_is_told_at_once(
 def test_a_server_of_another_kind_is_told(
     folder: Path, says: bytes | None, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(each, "CONNECT_SECONDS", 1)
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -340,7 +340,7 @@ def test_a_server_of_another_kind_is_told(
 
 
 def test_a_cluster_without_workers_is_told(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "WORKERS_SECONDS", 1)
+    monkeypatch.setattr(each, "WORKERS_SECONDS", 1)
     empty = Cluster(tmp_path)
     try:
         with pytest.raises(OptionError, match="has no workers, and got none within 1 s; start some: dask worker"):

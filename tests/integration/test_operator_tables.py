@@ -14,7 +14,7 @@ import pytest
 from deepscope.analysis import build
 from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.records import NO_OPERATOR, PHASES, Operator, OperatorInDetail, Profile
-from deepscope.trace.operator_kinds import OPERATOR_KINDS, operator_kind
+from deepscope.trace.kinds import OPERATOR_KINDS, operator_kind
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace
 

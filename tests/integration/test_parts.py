@@ -20,7 +20,7 @@ from deepscope.dashboard.pages.flame import FlameQuestion, flame
 from deepscope.records import PartKey, Profile
 from deepscope.report.below import Node, below, fold_alike
 from deepscope.report.flame import FlameMetric
-from deepscope.report.paths import DEPTHS, stacks
+from deepscope.report.places import DEPTHS, stacks
 from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from deepscope_lsp.answers import CallPath

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import deepscope
-from deepscope.trace.format.beside import account_path
+from deepscope.trace.format.run_account import account_path
 from recorded import TESTS, Net, load, loader, train_step
 
 FRAME = re.compile(r"^(/.+)\((\d+)\): .+$")

@@ -9,13 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from time import perf_counter_ns
 
-from deepscope.trace.format.beside import account_path
 from deepscope.trace.format.run_account import (
     PARTS,
     EpochAccount,
     PartAccount,
     RunAccount,
     RunPartName,
+    account_path,
     encoded_account,
 )
 

@@ -12,7 +12,7 @@ from deepscope.cli.options import FOLDERS, load, reading_options
 from deepscope.cli.output import emit, emit_bytes, emit_pieces, output_option, warn, writing
 from deepscope.errors import OptionError
 from deepscope.printable import printable
-from deepscope.report.paths import DEPTHS, METRICS, Depth, Metric
+from deepscope.report.places import DEPTHS, METRICS, Depth, Metric
 
 if TYPE_CHECKING:
     from deepscope.records import Profile
@@ -61,13 +61,13 @@ class Job(NamedTuple):
 
 
 def _speedscope(job: Job) -> None:
-    from deepscope.report.speedscope import speedscope_report
+    from deepscope.report.flame import speedscope_report
 
     emit(speedscope_report(job.profile(), job.depth, job.metric) + "\n", job.output)
 
 
 def _folded(job: Job) -> None:
-    from deepscope.report.folded import folded_report
+    from deepscope.report.flame import folded_report
 
     emit(folded_report(job.profile(), job.depth, job.metric or "device"), job.output)
 

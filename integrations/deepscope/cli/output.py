@@ -54,7 +54,7 @@ def rows_shown(limit: int | None, form: str = "text") -> int:
 
 def terminal(output: str | None) -> dict[str, Any]:
     """`width` in cells and `color` of a text for standard output or a file."""
-    from deepscope.report.style import wants_color
+    from deepscope.report.layout import wants_color
 
     width = shutil.get_terminal_size((PIPED_WIDTH, 0)).columns
     return {"width": width, "color": output is None and wants_color(sys.stdout)}

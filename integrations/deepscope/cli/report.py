@@ -13,7 +13,7 @@ from deepscope.records import Detail
 from deepscope.report.filters import NO_FILTERS, Filters, check_view
 from deepscope.report.line_report import check_line, find_line
 from deepscope.report.tables import TABLES, table
-from deepscope.report.top import AGGREGATES, Aggregate, Question
+from deepscope.report.top_report import AGGREGATES, Aggregate, Question
 from deepscope.store import Profile
 
 
@@ -119,7 +119,7 @@ def ranked(profile: Profile, question: Question, form: str, *, limit: int | None
     """Operators in sums, means or maxima over their calls, as text for standard output or the file `output`."""
     from deepscope.cli.next_step import after_report, with_next
     from deepscope.report import top_report
-    from deepscope.report.top import ranking
+    from deepscope.report.top_report import ranking
 
     found, rows = ranking(profile, question), rows_shown(limit, form)
     if form == "json":

@@ -20,7 +20,7 @@ from deepscope.cli.recording import asked_options, given_options, run_options
 from deepscope.cli.report import rendered
 from deepscope.errors import DeepScopeError, MissingExtraError
 from deepscope.store import Profile, load_profile
-from deepscope.store.awaited import awaited_ranks
+from deepscope.store.beside import awaited_ranks
 from deepscope.store.load import load_selection
 
 if TYPE_CHECKING:

@@ -89,7 +89,7 @@ def parsed_program(words: Sequence[str]) -> Command:
 
 def ask_consent(command: Command, *, yes: bool, what: str) -> None:
     """Say what the program may still write, and go on if the user agrees."""
-    from deepscope.trials.consent import may_write
+    from deepscope.trials.rendering import may_write
 
     for line in (what, *may_write(command)):
         tell(line)

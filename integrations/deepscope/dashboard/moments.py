@@ -20,8 +20,8 @@ from deepscope.processes import MessageError, ProcessEndedError, Progress
 from deepscope.records import CurvePoint
 from deepscope.store.files import TraceFile
 from deepscope.store.mapped import decoded
+from deepscope.store.pool import worker
 from deepscope.store.requests import ColumnsRequest
-from deepscope.store.workers import worker
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 

@@ -20,9 +20,8 @@ from deepscope.records.places import short_path
 from deepscope.report.columns import columns
 from deepscope.report.findings import finding_words, without_findings
 from deepscope.report.header import header
-from deepscope.report.layout import cut_end, render
+from deepscope.report.layout import Styles, cut_end, render
 from deepscope.report.memory import memory_entries
-from deepscope.report.style import Styles
 from deepscope.report.tables import table
 from deepscope.report.text import MIN_WIDTH, entries_text
 

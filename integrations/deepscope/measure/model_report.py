@@ -14,8 +14,7 @@ from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorN
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text
 from deepscope.report.csv_report import csv_text
-from deepscope.report.layout import Column, render, shown_words
-from deepscope.report.style import Styles
+from deepscope.report.layout import Column, Styles, render, shown_words
 from deepscope.report.table_column import ColumnOf, field, in_order
 
 CHOICES = ("module", "operator", "both")

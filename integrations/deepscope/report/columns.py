@@ -11,13 +11,11 @@ from deepscope.records import CriticalLine, Function, HeldByLine, HeldMemory, Li
 from deepscope.records.places import short_place
 from deepscope.report.counters import counter_columns
 from deepscope.report.critical import KINDS, critical_columns
-from deepscope.report.framework import NO_LINE, RestRow, framework_words, rest_rows, without_framework
-from deepscope.report.kernel_columns import kernel_columns
-from deepscope.report.layout import Column
+from deepscope.report.layout import Column, Styles
 from deepscope.report.line_columns import FUNCTION, VERDICT, line_columns
 from deepscope.report.memory import held_columns
 from deepscope.report.module_columns import module_columns, module_names
-from deepscope.report.operator_columns import operator_columns
+from deepscope.report.operator_columns import kernel_columns, operator_columns
 from deepscope.report.places import Sources
 from deepscope.report.places_of_work import (
     COLLECTIVES,
@@ -26,7 +24,7 @@ from deepscope.report.places_of_work import (
     step_columns,
     thread_columns,
 )
-from deepscope.report.style import Styles
+from deepscope.report.shapes import NO_LINE, RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, shares, text_columns
 from deepscope.report.tables import table
 from deepscope.report.whole_run import RUN_COLUMNS

@@ -15,11 +15,10 @@ from deepscope.quantities import number_text, share_text, time_text
 from deepscope.records import Profile
 from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
+from deepscope.report.counters import busy_words
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
-from deepscope.report.layout import Column, render, shown_words
-from deepscope.report.machine_use import busy_words
-from deepscope.report.style import Styles
+from deepscope.report.layout import Column, Styles, render, shown_words
 from deepscope.report.table_column import ColumnOf, cell_text, field, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text
 

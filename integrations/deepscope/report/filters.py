@@ -13,7 +13,7 @@ from deepscope.quantities import share_text, time_text
 from deepscope.records import Collective, Operator, Profile
 from deepscope.records.places import base_name, short_path
 from deepscope.report.event_names import readable
-from deepscope.trace.operator_kinds import operator_kind
+from deepscope.trace.kinds import operator_kind
 
 _TIMES = {
     "line": "cost_ns",

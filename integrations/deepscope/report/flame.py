@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from deepscope.records import Profile
-from deepscope.report.paths import Depth, Stack, stacks
+from deepscope.printable import printable
+from deepscope.records import PartKey, Profile
+from deepscope.records.places import short_path, short_place
+from deepscope.report.places import Depth, Metric, Stack, place_name, stacks
 
 FlameMetric = Literal["device", "backward", "cpu"]
 
@@ -104,3 +107,85 @@ def largest(tree: FlameTree, limit: int) -> FlameTree:
         left_out=tree.left_out + count - limit,
         left_out_ns=tuple(lost),
     )
+
+
+def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "device") -> str:
+    """One line a call path with time: `main (train.py:3);forward (net.py:9);aten::mm 1200`."""
+    root = profile.trace.project_root
+    names = [_folded_frame(f"{line.function} ({short_place(line.file, line.line, root)})") for line in profile.lines]
+    names.append("(no user line)")
+    places = [_folded_frame(_place(place, root)) for place in profile.places]
+    rows = []
+    for stack in stacks(profile, depth):
+        time = stack.device_ns if metric == "device" else stack.cpu_ns
+        if time:
+            frames = [names[line] for line in stack.lines] + [places[place] for place in stack.places]
+            rows.append(f"{';'.join(frames)} {time}\n")
+    return "".join(rows)
+
+
+def _place(place: PartKey, root: str) -> str:
+    where = f" ({short_place(place.file, place.line, root)})" if place.kind == "library" and place.line else ""
+    return place_name(place.kind, place.name) + where
+
+
+def _folded_frame(name: str) -> str:
+    return printable(name).replace(";", ",")
+
+
+SCHEMA = "https://www.speedscope.app/file-format-schema.json"
+
+
+def speedscope_report(profile: Profile, depth: Depth = "kernel", metric: Metric | None = None) -> str:
+    """Sampled profiles of device time (all, and that of backward alone) and of CPU time, one sample a call path.
+
+    With a `metric` it is one of device time (of backward beside it) or of CPU time alone.
+    """
+    frames: list[dict[str, Any]] = [
+        {"name": printable(line.function), "file": line.file, "line": line.line} for line in profile.lines
+    ]
+    frames.append({"name": "(no user line)"})
+    frames += map(_speedscope_frame, profile.places)
+    device = "device time" if profile.metric == "device" else "operators' CPU time"
+    views: list[tuple[str, Callable[[Stack], int]]] = [
+        (device, lambda stack: stack.device_ns),
+        (f"{device}, backward", lambda stack: stack.backward_device_ns),
+        ("CPU time of the lines", lambda stack: stack.cpu_ns),
+    ]
+    if metric is not None:
+        views = views[:2] if metric == "device" else views[2:]
+    found = list(stacks(profile, depth))
+    profiles = [_sampled(found, len(profile.lines), name, weight) for name, weight in views]
+    return json.dumps(
+        {
+            "$schema": SCHEMA,
+            "exporter": "deepscope",
+            "name": printable(short_path(profile.trace.path)),
+            "activeProfileIndex": 0,
+            "shared": {"frames": frames},
+            "profiles": [profiles[0], *(one for one in profiles[1:] if one["samples"])],
+        }
+    )
+
+
+def _speedscope_frame(place: PartKey) -> dict[str, Any]:
+    where = {"file": place.file, "line": place.line} if place.file and place.line else {}
+    return {"name": place_name(place.kind, place.name), **where}
+
+
+def _sampled(found: list[Stack], no_line: int, name: str, weight: Callable[[Stack], int]) -> dict[str, Any]:
+    """`no_line` is the frame of work that reached no line; those of places stand after it."""
+    chosen = [stack for stack in found if weight(stack)]
+    weights = [weight(stack) for stack in chosen]
+    return {
+        "type": "sampled",
+        "name": name,
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": [
+            [*(no_line if line < 0 else line for line in stack.lines), *(no_line + 1 + place for place in stack.places)]
+            for stack in chosen
+        ],
+        "weights": weights,
+    }

@@ -17,9 +17,8 @@ from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.csv_report import csv_text
 from deepscope.report.header import header
 from deepscope.report.json_report import with_derived
-from deepscope.report.layout import render, shown_words
+from deepscope.report.layout import Styles, render, shown_words
 from deepscope.report.places import Sources, place_name
-from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column
 from deepscope.report.text import MIN_WIDTH, entries_text
 from deepscope.report.why_words import no_word, why_words

@@ -14,9 +14,8 @@ from deepscope.report.filters import NO_FILTERS, Filters, row_words
 from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.header import header
-from deepscope.report.layout import cell_len, render
+from deepscope.report.layout import Styles, cell_len, render
 from deepscope.report.memory import memory_entries
-from deepscope.report.style import Styles
 from deepscope.report.tables import table
 
 MIN_WIDTH = 40

@@ -20,8 +20,8 @@ import msgspec
 
 from deepscope.records import PROFILE_FORMAT, WHOLE, Profile, View
 from deepscope.records.merging import decoded
-from deepscope.store.digest import DIGEST_BYTES, digest
 from deepscope.store.files import TraceFile
+from deepscope.store.identity import DIGEST_BYTES, digest
 
 Kind: TypeAlias = Literal["profile", "summary", "attribution", "timeline"]
 """What is made of a trace: its `Profile`, the `RankSummary` of that, its events with everything joined, or the columns

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
+import msgspec
+
 from deepscope.errors import NotATraceError, NoTraceError, TraceError
-from deepscope.trace.kineto.remote import filesystem_of, first_of_page, is_url, is_web, open_remote, remote_errors
+from deepscope.trace.kineto.remote import (
+    filesystem_of,
+    first_of_page,
+    is_url,
+    is_web,
+    open_remote,
+    reached_by,
+    remote_errors,
+)
 
 TRACE_ENDINGS = (".json", ".gz", ".trace")
 """Endings of the file names that are looked into."""
@@ -168,7 +180,9 @@ def first_bytes(file: TraceFile, count: int) -> bytes:
     with remote_errors(file.path):
         fs, path = filesystem_of(file.path)
         end = min(count, file.size_bytes or count)
-        return first_of_page(fs, path, end) if is_web(fs) else cast(bytes, fs.cat_file(path, start=0, end=end))[:count]
+        return (
+            first_of_page(fs, path, end) if is_web(fs) else cast("bytes", fs.cat_file(path, start=0, end=end))[:count]
+        )
 
 
 def _walk(top: str, endings: tuple[str, ...]) -> Iterator[TraceFile]:
@@ -231,7 +245,7 @@ def _single_remote(url: str) -> TraceFile | None:
 def _list_remote(url: str, endings: tuple[str, ...]) -> list[TraceFile]:
     with remote_errors(url):
         fs, path = _asked_anew(url)
-        found = cast(dict[str, dict[str, Any]], _pages(fs, path) if is_web(fs) else fs.find(path, detail=True))
+        found = cast("dict[str, dict[str, Any]]", _pages(fs, path) if is_web(fs) else fs.find(path, detail=True))
         listed = [
             (name, _remote_file(_below(url, fs, path, name), info))
             for name, info in found.items()
@@ -293,7 +307,7 @@ def _pages(fs: Any, top: str) -> dict[str, dict[str, Any]]:
 
 def _info(fs: Any, name: str) -> dict[str, Any]:
     try:
-        return cast(dict[str, Any], fs.info(name))
+        return cast("dict[str, Any]", fs.info(name))
     except Exception:  # noqa: BLE001  reading it tells what is wrong
         return {}
 
@@ -319,3 +333,53 @@ def _remote_file(url: str, info: dict[str, Any]) -> TraceFile:
 
 def _reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+_OF_ONE_PROCESS = frozenset({"memory"})
+
+
+class RemoteSettings(msgspec.Struct, frozen=True):
+    """What `fsspec.config` holds, from its files and from code, as JSON."""
+
+    fsspec: str = "{}"
+
+
+def own_settings(files: Sequence[TraceFile]) -> RemoteSettings | None:
+    """This process's; None where some cannot be handed over (an object among the options, say)."""
+    if not any(is_url(file.path) for file in files):
+        return RemoteSettings()
+    import fsspec
+
+    try:
+        return RemoteSettings(json.dumps(fsspec.config.conf))
+    except (TypeError, ValueError):
+        return None
+
+
+def using(settings: RemoteSettings) -> AbstractContextManager[None]:
+    """Within it this thread reaches remote stores so. Nothing of the process is changed."""
+    return reached_by(json.loads(settings.fsspec))
+
+
+def is_reached_by_others(file: TraceFile) -> bool:
+    """Whether another process of this machine can open the file by its path alone."""
+    if not is_url(file.path):
+        return True
+    return all(_is_fsspec_own(part) for part in file.path.split("::"))
+
+
+def _is_fsspec_own(part: str) -> bool:
+    """Whether a link of a URL's chain has the class that fsspec itself has for its protocol, or is a local path."""
+    from fsspec.registry import get_filesystem_class, known_implementations
+
+    protocol, _, rest = part.partition("://")
+    if not rest and protocol not in known_implementations:
+        return True
+    known = known_implementations.get(protocol)
+    if known is None or protocol in _OF_ONE_PROCESS:
+        return False
+    module, _, name = known["class"].rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name, None) is get_filesystem_class(protocol)
+    except (ImportError, ValueError):
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from deepscope.errors import DeepScopeError
 from deepscope.store.ascend.folders import rank_of_trace
 from deepscope.store.files import REMOTE_AT_ONCE, TraceFile, first_bytes
 from deepscope.trace.format.header import glance
-from deepscope.trace.format.json_scan import with_depth
+from deepscope.trace.format.tolerant import with_depth
 from deepscope.trace.kineto.remote import is_url
 
 HEAD_BYTES = 1 << 16
@@ -197,3 +198,11 @@ def parse_name(name: str) -> tuple[str, str, int | None]:
 def _number(text: bytes, key: bytes) -> int | None:
     match = re.search(rb'"' + key + rb'"\s*:\s*(\d{1,9})\b', text)
     return int(match[1]) if match else None
+
+
+DIGEST_BYTES = 16
+
+
+def digest(content: bytes | memoryview) -> bytes:
+    """What two contents do not have in common, in 16 bytes."""
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()

@@ -16,9 +16,9 @@ from deepscope.errors import DeepScopeError, NotATraceError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Progress
 from deepscope.records import WHOLE, Profile, View
 from deepscope.store.load import kept_profile
+from deepscope.store.pool import worker
 from deepscope.store.ranks import ReadRanks, kept_ranks
 from deepscope.store.runs import Selection, select
-from deepscope.store.workers import worker
 from deepscope.trace.kineto.file_head import EMPTY
 from deepscope.trace.kineto.remote import is_url
 

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.store.digest import digest
+from deepscope.store.identity import digest
 
 _MAGIC = b"deepscope columns\n"
 _ALIGNED = 64

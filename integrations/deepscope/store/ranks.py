@@ -3,25 +3,95 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from deepscope.errors import NoTraceError, TraceError, in_words
+import msgspec
+
+from deepscope.errors import NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.processes import Progress
+from deepscope.ranks.ascend_rank import AscendRank
 from deepscope.ranks.results import Failure
-from deepscope.ranks.summary import RankSummary
-from deepscope.records import View
+from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo, View
 from deepscope.records.merging import decoded
-from deepscope.store.ascend.cluster import Cluster
-from deepscope.store.ascend_ranks import tables_alone, tables_beside, tables_of_several, with_tables
+from deepscope.store.ascend.cluster import Cluster, find_cluster
 from deepscope.store.each import Wanted, read_each
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
-from deepscope.store.runs import Selection, expanded, find_traces, select_together
+from deepscope.store.runs import SelectedTogether, Selection, expanded, find_traces, select_together
 from deepscope.trace.kineto.remote import is_url
+
+
+def tables_alone(path: str, step: int | None) -> Cluster:
+    """The tables of an Ascend run at a path where no trace is; of none there are no ranks.
+
+    Raises:
+        OptionError: the run has no such step.
+    """
+    cluster = find_cluster(path, step)
+    if cluster.ranks and step is not None and step not in cluster.steps:
+        listed = ", ".join(map(str, sorted(cluster.steps - {-1}))) or "none"
+        raise OptionError("step", step, f"no such step; there are: {listed}") from None
+    return cluster
+
+
+def tables_beside(selection: Selection, step: int | None) -> Cluster:
+    """The tables of selected traces; nothing where these are no Ascend run's."""
+    return find_cluster(selection.tables, step) if selection.tables else Cluster()
+
+
+def tables_of_several(selected: SelectedTogether, step: int | None) -> Cluster:
+    """The tables at several paths as those of one run; of two of one rank the first is taken, and the other told.
+
+    Raises:
+        NoTraceError: at one of the paths there is neither a trace nor a table.
+        OptionError: at a path with tables alone there is no such step.
+    """
+    whole = Cluster()
+    for folder in selected.tables:
+        whole.add(find_cluster(folder, step))
+    for path, error in selected.without_trace.items():
+        alone = tables_alone(path, step)
+        if not alone.ranks:
+            raise error
+        whole.add(alone)
+    return whole
+
+
+def with_tables(summaries: Sequence[RankSummary], cluster: Cluster) -> list[RankSummary]:
+    """The ranks with their tables, and those that have tables alone."""
+    found = []
+    left = dict(cluster.ranks)
+    for one in summaries:
+        summary = left.pop(one.rank, None)
+        size = max(one.world_size, cluster.world_size)
+        found.append(one if summary is None else msgspec.structs.replace(one, ascend=summary, world_size=size))
+    found += [_alone(rank, summary, cluster.world_size) for rank, summary in left.items()]
+    return found
+
+
+def _alone(rank: int, summary: AscendRank, world_size: int) -> RankSummary:
+    """A rank of which there is no trace."""
+    folder = re.split(r"[/\\]", summary.folder.rstrip("/\\"))[-1]
+    host = re.sub(r"(_\d+)?_\d{14,20}_ascend_(pt|ms)$", "", folder) if "_ascend_" in folder else ""
+    nothing = Profile(
+        metric="device",
+        trace=TraceInfo(
+            path=without_secrets(summary.folder), hostname=host, ranks=[rank], world_size=max(world_size, 1)
+        ),
+        totals=Totals(device_ns=0, busy_ns=0, idle_ns=0, wall_ns=0, wait_ns=0, steps=0, launches=0, operators=0),
+        lines=[],
+        no_line=Numbers(),
+        resolved=Resolved(),
+    )
+    lengths = {one.step: one.stage_ns + one.bubble_ns for one in summary.steps if one.step >= 0}
+    return msgspec.structs.replace(summary_of(nothing), step_ns=lengths, ascend=summary)
+
 
 _NAMED = 3
 """Files that are named of those left out."""

@@ -13,8 +13,7 @@ from deepscope.records import Profile, View
 from deepscope.records.merging import decoded
 from deepscope.store.ascend.folders import rank_of_trace
 from deepscope.store.cache import Kind, load_body, save_body
-from deepscope.store.files import TraceFile
-from deepscope.store.remote_settings import RemoteSettings
+from deepscope.store.files import RemoteSettings, TraceFile
 
 
 @runtime_checkable

@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,17 +16,60 @@ from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.processes import Progress
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.header import read_header
-from deepscope.trace.joins.ascend import CANN, corrected
+from deepscope.trace.joins.backward import arrow_ends
+from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.joins.recorded_scopes import resolve_scopes
 from deepscope.trace.kinds import Kind
+from deepscope.trace.kineto.arguments import as_int
 from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.kineto.event_columns import Columns
 from deepscope.trace.kineto.parallel import Decoders, decode_together, workers_for
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import Source
-from deepscope.trace.kineto.values import as_int
-from deepscope.trace.model import QUEUE_OFFSET, Events, Int32, Int64, MemoryEvents, Messages, Thread, Trace
+from deepscope.trace.model import QUEUE_OFFSET, Events, Flows, Int32, Int64, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of
+
+CANN = "CANN"
+
+
+def corrected(trace: Trace, arrows: Flows) -> Trace:
+    """The trace with CANN's calls on the threads that made them, and with work joined to them by `arrows`."""
+    events = trace.events
+    home = _home_threads(trace)
+    events = replace(events, thread=home[events.thread])
+    arrows = replace(arrows, thread=home[arrows.thread])
+    return replace(trace, events=replace(events, correlation=_joined(events, arrows)))
+
+
+def _home_threads(trace: Trace) -> Int32:
+    """The thread that each thread's events go to: CANN's go to the thread of the same number, if it has events."""
+    events = trace.events
+    used = np.bincount(events.thread[events.kind <= Kind.RUNTIME], minlength=len(trace.threads)) > 0
+    home = np.arange(len(trace.threads), dtype=np.int32)
+    own = {one.tid: i for i, one in enumerate(trace.threads) if used[i] and one.process_name != CANN}
+    for i, one in enumerate(trace.threads):
+        if one.process_name == CANN:
+            home[i] = own.get(one.tid, i)
+    return home
+
+
+def _joined(events: Events, arrows: Flows) -> Int64:
+    """Correlations: work at the head of a `HostToDevice` arrow has that of the call around its tail."""
+    tails, heads = arrow_ends(arrows)
+    calls = np.flatnonzero((events.kind == Kind.RUNTIME) & (events.correlation >= 0))
+    work = np.flatnonzero((events.kind >= Kind.KERNEL) & (events.kind <= Kind.DEVICE_SPAN))
+    call, target = _around(events, calls, arrows, tails), _around(events, work, arrows, heads)
+    hit = (call >= 0) & (target >= 0)
+    correlation: Int64 = events.correlation.copy()
+    correlation[work[target[hit]]] = correlation[calls[call[hit]]]
+    return correlation
+
+
+def _around(events: Events, chosen: Int64, arrows: Flows, ends: Int64) -> Int64:
+    """Which of the chosen events stands around each end of an arrow (indexes into `chosen`), -1 for none."""
+    start, end = events.start_ns[chosen], events.end_ns[chosen]
+    return innermost(arrows.ts_ns[ends], arrows.thread[ends], start, end, events.thread[chosen])
+
 
 ColumnsT = TypeVar("ColumnsT", Events, MemoryEvents)
 

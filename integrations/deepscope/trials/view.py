@@ -2,7 +2,7 @@
 
 Folders are real, so what is written beside the program stays in the scratch folder. Small files are copies. Larger ones
 are links: Python's own `open` and `torch.save` put a copy, or the new file, in the place of a link that they write to
-(`child/writes.py`). Folders of very many files are linked as a whole.
+(`child/seen.py`). Folders of very many files are linked as a whole.
 """
 
 from __future__ import annotations

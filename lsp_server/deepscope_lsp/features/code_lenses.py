@@ -1,4 +1,4 @@
-"""Code lenses: totals over functions and classes."""
+"""What stands in the text of a file: code lenses, highlights, inlay hints."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.records import cost_ns
-from deepscope_lsp.engine.files.binding import Mark
+from deepscope_lsp.engine.files.binding import Mark, Shown
 from deepscope_lsp.engine.wording import quantities
-from deepscope_lsp.engine.wording.annotation import total_words
+from deepscope_lsp.engine.wording.annotation import annotate, total_words
 from deepscope_lsp.features.names import SHOW_CALLERS
-from deepscope_lsp.positions import whole_line
+from deepscope_lsp.positions import line_end, line_of, lines_of, whole_line
 
 if TYPE_CHECKING:
     from deepscope.records import Function
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
 
-def register(server: DeepScopeServer) -> None:
+def code_lenses_register(server: DeepScopeServer) -> None:
     """Registers `textDocument/codeLens`."""
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
@@ -112,3 +112,71 @@ def outline(lines: Sequence[str]) -> Iterator[Definition]:
         is_class = match[2] is not None
         yield Definition(number, name, is_class, match.start(3))
         open_blocks.append((indent, f"{name}." if is_class else f"{name}.<locals>."))
+
+
+def highlights_register(server: DeepScopeServer) -> None:
+    """Registers `textDocument/documentHighlight`."""
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def highlight(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
+        document = server.document(params.text_document.uri)
+        binding = document.binding if document is not None else None
+        # An editor that gets such an answer shows no other highlights: no equal words, nothing of another server.
+        if document is None or binding is None or not server.session.settings.highlights:
+            return None
+        home = binding.map.recorded_line(line_of(params.position))
+        if home is None or home not in binding.file.lines:
+            return None
+        path = binding.index.hot_path(binding.file.path, home)
+        here = {binding.map.line_of(line.line) for line in path if line.file == binding.file.path}
+        return [
+            types.DocumentHighlight(
+                whole_line(line, document.buffer.line(line), server.units), types.DocumentHighlightKind.Text
+            )
+            for line in sorted(line for line in here if line is not None)
+        ]
+
+
+def inlay_hints_register(server: DeepScopeServer) -> None:
+    """Registers `textDocument/inlayHint`."""
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
+        document = server.document(params.text_document.uri)
+        if document is None or document.binding is None or server.session.settings.inlay_hints == "off":
+            return []
+        first, last = lines_of(params.range)
+        return list(_hints(server, document, first, min(last, len(document.buffer.lines))))
+
+
+def _hints(server: DeepScopeServer, document: Document, first: int, last: int) -> Iterator[types.InlayHint]:
+    settings = server.session.settings
+    binding = document.binding
+    assert binding is not None
+    threshold = settings.threshold if settings.inlay_hints == "hot" else 0.0
+    for shown in binding.shown_between(first, last, with_changed=settings.changed_lines == "mark"):
+        note = annotate(shown.record, binding.index.scales)
+        if not note.label or note.weight < threshold:
+            continue
+        yield types.InlayHint(
+            position=line_end(shown.line, document.buffer.line(shown.line), server.units),
+            label=note.fitted(_change(document, shown) + _mark(shown)),
+            tooltip=note.tooltip,
+            padding_left=True,
+        )
+
+
+def _change(document: Document, shown: Shown) -> str:
+    """Against the baseline: `, -3.1 ms (-20 %)`; nothing where it may be noise."""
+    project, binding = document.project, document.binding
+    if project is None or project.baseline is None or binding is None or not project.is_baseline_chosen:
+        return ""  # what changed from run to run stands in the lists; at each line it would be noise
+    if project.baseline.noise(shown.record.file, shown.record.line) == "within":
+        return ""
+    new = binding.index.scales.costs.per_step_ns(shown.record)
+    old = project.baseline.cost_per_step_ns(shown.record.file, shown.record.line)
+    return f" · {quantities.change(old, new)}" if round(old) != round(new) else ""
+
+
+def _mark(shown: Shown) -> str:
+    return "" if shown.mark is Mark.NONE else f" ({shown.mark.value})"

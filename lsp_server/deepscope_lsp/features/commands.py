@@ -54,20 +54,19 @@ from deepscope_lsp.arguments import (
 )
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
-from deepscope_lsp.engine.answering.named_places import resolve_place
-from deepscope_lsp.engine.answering.trace_list import listed_trace, runs_of
-from deepscope_lsp.engine.answering.trying import try_command
+from deepscope_lsp.engine.answering.named_places import listed_trace, resolve_place, runs_of
+from deepscope_lsp.engine.answering.status import try_command
 from deepscope_lsp.engine.discovery import find_traces, resolve_places, run_of
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.project import hiding_entry
 from deepscope_lsp.engine.recorded_path import parts_of
-from deepscope_lsp.engine.remembered import hiding_entry
 from deepscope_lsp.engine.settings import in_settings
-from deepscope_lsp.engine.wording.findings import finding_words
+from deepscope_lsp.engine.wording.quantities import finding_words
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.annotations import measured_lines
-from deepscope_lsp.features.callers import callers, show_callers
 from deepscope_lsp.features.editor_requests import ask, refresh, status_now, tell_status
 from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND
+from deepscope_lsp.features.symbols import callers, show_callers
 from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from deepscope import errors
 from deepscope_lsp.engine.files.binding import Mark
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate
-from deepscope_lsp.engine.wording.findings import finding_words
+from deepscope_lsp.engine.wording.quantities import finding_words
 from deepscope_lsp.features.names import HOT_LINE, SOURCE
 from deepscope_lsp.positions import whole_line
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.store.files import NAMED_TRACE_ENDINGS
-from deepscope.trace.format.beside import ENDINGS_BESIDE
+from deepscope.trace.format.run_account import ENDINGS_BESIDE
 from deepscope_lsp.engine.discovery import patterns_of
 from deepscope_lsp.engine.settings import read_settings
 from deepscope_lsp.features.editor_requests import ask, refresh

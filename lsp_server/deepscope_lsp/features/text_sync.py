@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope_lsp.engine.files.binding import Mark
-from deepscope_lsp.engine.files.buffer import Buffer
+from deepscope_lsp.engine.files.unopened_files import Buffer
 from deepscope_lsp.engine.session import Document
 from deepscope_lsp.features import diagnostics
 from deepscope_lsp.features.editor_requests import ask, refresh
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
 
-def register(server: DeepScopeServer) -> None:
+def text_sync_register(server: DeepScopeServer) -> None:
     """Registers `textDocument/didOpen`, `didChange`, `didClose`."""
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
@@ -72,3 +72,30 @@ def close_text(server: DeepScopeServer, uri: str) -> None:
     document = server.session.documents.pop(uri, None)
     if document is not None:
         diagnostics.clear(server, document)
+
+
+def notebooks_register(server: DeepScopeServer) -> None:
+    """Registers `notebookDocument/didOpen`, `didChange`, `didClose`."""
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
+        for cell in params.cell_text_documents:
+            open_text(server, cell.uri, cell.text, cell.version)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeNotebookDocumentParams) -> None:
+        cells = params.change.cells
+        if cells is None:
+            return
+        if cells.structure is not None:
+            for closed in cells.structure.did_close or ():
+                close_text(server, closed.uri)
+            for opened in cells.structure.did_open or ():
+                open_text(server, opened.uri, opened.text, opened.version)
+        for content in cells.text_content or ():
+            edit_text(server, content.document.uri, content.changes, content.document.version)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseNotebookDocumentParams) -> None:
+        for cell in params.cell_text_documents:
+            close_text(server, cell.uri)

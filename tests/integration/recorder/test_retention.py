@@ -17,7 +17,7 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving import retention
 from deepscope.errors import OptionError
-from deepscope.trace.format.beside import account_path
+from deepscope.trace.format.run_account import account_path
 from recorded import load, run_python, step_names, steps
 
 EACH_STEP: dict[str, Any] = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}

@@ -13,7 +13,7 @@ import pytest
 
 from deepscope.capture.machine_use import MachineWatch
 from deepscope.records import TraceInfo
-from deepscope.report.machine_use import busy_words
+from deepscope.report.counters import busy_words
 from deepscope.trace.format.header import MachineUse
 
 SPIN = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(flush=True)\nwhile True: pass"

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.capture.run_timer import MOST_EPOCHS, RunTimer, write_account
-from deepscope.trace.format.beside import account_path
-from deepscope.trace.format.run_account import RunAccount, decoded_account, encoded_account
+from deepscope.trace.format.run_account import RunAccount, account_path, decoded_account, encoded_account
 
 Sleep = Callable[[int], None]
 

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from asking import Asking
-from deepscope.trace.format.beside import account_path
-from deepscope.trace.format.run_account import PartAccount, RunAccount, encoded_account
+from deepscope.trace.format.run_account import PartAccount, RunAccount, account_path, encoded_account
 from trace_builder import TraceBuilder
 
 MS = 1_000_000

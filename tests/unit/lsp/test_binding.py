@@ -8,7 +8,7 @@ import pytest
 
 from deepscope.records import Profile, SourceFile
 from deepscope_lsp.engine.files.binding import Binding, Mark, bind
-from deepscope_lsp.engine.files.buffer import Buffer
+from deepscope_lsp.engine.files.unopened_files import Buffer
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from lsp_profiles import NET, SOURCE, make_profile
 

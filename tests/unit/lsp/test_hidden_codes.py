@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepscope_lsp.engine.remembered import hides, hiding_entry
+from deepscope_lsp.engine.project import hides, hiding_entry
 
 FILE, TEXT = "/job/model/net.py", "    total += loss.item()  # a: b"
 

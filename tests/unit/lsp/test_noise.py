@@ -12,8 +12,7 @@ from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
-from deepscope_lsp.engine.project import Project
-from deepscope_lsp.engine.remembered import Remembered
+from deepscope_lsp.engine.project import Project, Remembered
 from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
 from simulated_runs import FILE, noisy_times, profile_of_run
 from trace_builder import TraceBuilder

@@ -7,9 +7,8 @@ import pytest
 
 import built_profiles
 from deepscope.records import Part, PartKey, Profile
-from deepscope.report.folded import folded_report
-from deepscope.report.paths import Depth
-from deepscope.report.speedscope import speedscope_report
+from deepscope.report.flame import folded_report, speedscope_report
+from deepscope.report.places import Depth
 
 
 def flat() -> Profile:

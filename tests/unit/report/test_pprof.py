@@ -9,7 +9,7 @@ import pytest
 import built_profiles
 from deepscope.records import Profile
 from deepscope.report.exports.pprof import pprof_profile
-from deepscope.report.paths import Depth
+from deepscope.report.places import Depth
 from pprof_message import read_pprof
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from deepscope.dashboard.pages.tables import table_of
-from deepscope.report.style import Styles
+from deepscope.report.layout import Styles
 from deepscope.report.table_column import ColumnOf, cell_text, in_order, text_columns
 
 _LONG = "project/with/a/path/of/many/folders/and/some/more/train.py:12"

@@ -14,8 +14,7 @@ from deepscope.analysis.build import build_profile
 from deepscope.errors import OptionError
 from deepscope.records import Profile
 from deepscope.report.filters import Filters
-from deepscope.report.top import AGGREGATES, ORDERS, Question, TopRow, ranking
-from deepscope.report.top_report import top_csv, top_json, top_text
+from deepscope.report.top_report import AGGREGATES, ORDERS, Question, TopRow, ranking, top_csv, top_json, top_text
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 

@@ -13,11 +13,11 @@ import built_profiles
 from deepscope.errors import OptionError
 from deepscope.records import View
 from deepscope.store import Profile, load_profile
-from deepscope.trace.format.beside import account_path
 from deepscope.trace.format.run_account import (
     EpochAccount,
     PartAccount,
     RunAccount,
+    account_path,
     encoded_account,
 )
 from trace_builder import TraceBuilder

@@ -10,7 +10,7 @@ from deepscope.report.findings import findings_entries
 from deepscope.store import load_profile
 from deepscope.store.beside import join_files_beside, keep_tries, read_tries
 from deepscope.store.files import local_file
-from deepscope.trace.format.beside import tries_path
+from deepscope.trace.format.run_account import tries_path
 from recorded_traces import own_paths
 
 FASTER = Try(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.trace.operator_kinds import OPERATOR_KINDS, operator_kind
+from deepscope.trace.kinds import OPERATOR_KINDS, operator_kind
 
 
 @pytest.mark.parametrize(

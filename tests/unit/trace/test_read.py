@@ -8,7 +8,7 @@ import pytest
 from deepscope.errors import NotATraceError, NoTraceError, TruncatedTraceError
 from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto import pieces, source
-from deepscope.trace.kineto.repair import spans
+from deepscope.trace.kineto.pieces import spans
 from deepscope.trace.read import read_trace
 from trace_builder import BACKWARD, MAIN, PROCESS, TraceBuilder
 

@@ -9,7 +9,7 @@ import pytest
 
 from deepscope.errors import TraceError, TruncatedTraceError, VariableError
 from deepscope.trace.kineto import pieces
-from deepscope.trace.kineto.repair import spans
+from deepscope.trace.kineto.pieces import spans
 from deepscope.trace.kineto.source import UnpackLimit
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.trials import view as views
-from deepscope.trials.consent import may_write
+from deepscope.trials.rendering import may_write
 from deepscope.trials.runs import Command, environment
 from deepscope.trials.view import make_view
 

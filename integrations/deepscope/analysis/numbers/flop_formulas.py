@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from deepscope.analysis.numbers.attention_flops import ATTENTION
-from deepscope.trace.operator_kinds import operator_kind
+from deepscope.trace.kinds import operator_kind
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What formulas raise for arguments of another version's form, or of a trace that was tampered with."""

@@ -21,9 +21,8 @@ from deepscope.analysis.ownership.owners import Operators
 from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
 from deepscope.records.tables import CALL_NUMBERS
 from deepscope.trace.arrays import distinct_places, pick
-from deepscope.trace.kinds import Kind
+from deepscope.trace.kinds import OPERATOR_KINDS, Kind, operator_kind
 from deepscope.trace.model import Int64, Trace
-from deepscope.trace.operator_kinds import OPERATOR_KINDS, operator_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class OperatorCalls:
     outermost: Mask
     """Which are in no other call of the same name."""
     of_kind: Mask
-    """Which are in no other call of the same kind (`trace/operator_kinds.py`)."""
+    """Which are in no other call of the same kind (`trace/kinds.py`)."""
     eligible: Mask
     """Which could use tensor cores, or call what could."""
     columns: Columns

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from deepscope.capture import naming
 from deepscope.capture.other_processes import is_alive
-from deepscope.trace.format.beside import files_beside
 from deepscope.trace.format.header import Header, glance
+from deepscope.trace.format.run_account import files_beside
 
 LARGE_BYTES = 5_000_000_000
 """If a folder has more in traces, one warning says so."""

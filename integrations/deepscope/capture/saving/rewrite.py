@@ -43,8 +43,7 @@ from deepscope.capture.saving.window_end import (
 from deepscope.errors import TraceError
 from deepscope.trace.format.header import CallStackAccount, Header, ScopeRow
 from deepscope.trace.format.span_names import LINE, is_late, is_own, parse_name, parse_off_cpu, parse_recording
-from deepscope.trace.joins.graph_breaks import end_broken_lines
-from deepscope.trace.joins.recorded_scopes import scope_of
+from deepscope.trace.joins.recorded_scopes import end_broken_lines, scope_of
 from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.decode import decode_headings
 from deepscope.trace.kineto.pieces import Piece, Pieces

@@ -10,7 +10,7 @@ from deepscope.dashboard.pages.tables import key_of, place_words, whole_place, w
 from deepscope.records import Line, Profile, Top
 from deepscope.report.below import lines_of
 from deepscope.report.event_names import readable
-from deepscope.report.paths import node_path
+from deepscope.report.places import node_path
 
 _MOST = 30
 """Rows of each list, the largest first."""

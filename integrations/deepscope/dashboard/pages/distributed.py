@@ -21,8 +21,8 @@ from deepscope.dashboard.pages.rank_tables import (
 )
 from deepscope.dashboard.pages.tables import in_page_words, whole_place, word
 from deepscope.ranks.results import PairRow, RanksReport, Straggler
+from deepscope.report.ranks.forms import CAUSES, answer, figure_words, late_words
 from deepscope.report.ranks.heat_map import LEVELS
-from deepscope.report.ranks.words import CAUSES, answer, figure_words, late_words
 
 LATE = 5
 MATRIX_RANKS = 32

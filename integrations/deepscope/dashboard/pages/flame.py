@@ -14,8 +14,7 @@ from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
 from deepscope.records.places import base_name
 from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
-from deepscope.report.paths import Depth
-from deepscope.report.places import place_name
+from deepscope.report.places import Depth, place_name
 
 NODES = 8000
 

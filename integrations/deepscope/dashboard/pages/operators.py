@@ -13,11 +13,10 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Detail, Kernel, KernelKind, Operator, OperatorInDetail, Peaks, Profile, Why
 from deepscope.report.event_names import readable
-from deepscope.report.kernel_columns import kernel_columns
-from deepscope.report.operator_columns import kind_columns, operator_columns
+from deepscope.report.operator_columns import kernel_columns, kind_columns, operator_columns
 from deepscope.report.shapes import shapes_text
-from deepscope.report.top import Question as TopQuestion
-from deepscope.report.top import TopRow, ranking
+from deepscope.report.top_report import Question as TopQuestion
+from deepscope.report.top_report import TopRow, ranking
 
 Grouping = Literal["name", "shapes", "stacks", "type"]
 _DETAILS: dict[Grouping, tuple[Detail, ...]] = {
@@ -226,7 +225,7 @@ def _details(profile: Profile, row: Operator) -> OperatorDetails:
 
 def _kind(profile: Profile, kind: str) -> OperatorDetails:
     from deepscope.report.event_names import readable
-    from deepscope.trace.operator_kinds import operator_kind
+    from deepscope.trace.kinds import operator_kind
 
     members = [one for one in profile.operators if operator_kind(one.name) == kind]
     return OperatorDetails(

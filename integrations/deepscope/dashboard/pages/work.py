@@ -11,7 +11,7 @@ from deepscope.dashboard.pages.operators import kernel_key, operator_key
 from deepscope.dashboard.pages.tables import key_of, word
 from deepscope.records import Kernel, Operator, Profile
 from deepscope.report.event_names import readable
-from deepscope.report.module_folding import Branch, folded_modules
+from deepscope.report.module_columns import Branch, folded_modules
 
 ONE_LINE = 0.5
 """A line with more than this part of the cost calls the rest (`main()`, `trainer.fit`, a graph's replay)."""

@@ -29,8 +29,8 @@ from deepscope.processes import MessageError, ProcessEndedError, Progress
 from deepscope.store.cache import can_keep, load_columns, save_columns
 from deepscope.store.files import TraceFile, single_file
 from deepscope.store.opening import keep, open_attribution, parsed_within
+from deepscope.store.pool import worker
 from deepscope.store.requests import ColumnsRequest
-from deepscope.store.workers import worker
 from deepscope.trace.kineto.source import likely_json_bytes
 
 

@@ -8,10 +8,251 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.report.exports.timeline import Counter, Timeline, TrackGroup, timeline_of
+from deepscope.analysis.numbers.waits import queueing
+from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.tables.memory import memory_table
+from deepscope.printable import printable
+from deepscope.records import PHASES
+from deepscope.records.places import short_place
+from deepscope.report.event_names import readable
 from deepscope.store.analyses import rank_of
+from deepscope.trace.arrays import distinct_places, distinct_values
+from deepscope.trace.model import Int64
+
+BINS = 1000
+"""Points of a counter that is sampled."""
+TRACKS = 300
+"""Lines with a track of their own on each device, the dearest; the others share one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Slices in order of track and time; arrays of shape (n,)."""
+
+    track: Int64
+    """Index into `TrackGroup.tracks`."""
+    start_ns: Int64
+    end_ns: Int64
+    name: Int64
+    """Index into `names`."""
+    names: list[str]
+    figures: dict[str, Int64] = field(default_factory=dict)
+    """What else is said of each slice; -1 for nothing."""
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A number over time; arrays of shape (m,)."""
+
+    name: str
+    at_ns: Int64
+    series: dict[str, Int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TrackGroup:
+    """Tracks that stand together, with the counters beside them."""
+
+    name: str
+    tracks: list[str]
+    slices: Slices
+    counters: list[Counter] = field(default_factory=list)
+    left_out: int = 0
+    """Slices that are not here since there were too many: the shortest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All that is shown of one trace, its times on its own clock."""
+
+    rank: int
+    base_ns: int
+    groups: list[TrackGroup]
+
+    @property
+    def begin_ns(self) -> int:
+        """The first instant; 0 where there is none."""
+        return min((int(one.slices.start_ns.min()) for one in self.groups if len(one.slices)), default=0)
+
+
+def timeline_of(analysis: Analysis, rank: int, limit: int) -> Timeline:
+    """The timeline of a trace (or a step of it), with at most `limit` slices on the CPU's and the devices' tracks."""
+    names = _line_names(analysis)
+    work = analysis.attribution.work
+    devices = list(work.busy) if work.metric == "device" else []
+    groups = [_training(analysis), _cpu_lines(analysis, names, limit)]
+    groups += [_device_lines(analysis, device, names, limit // len(devices)) for device in devices]
+    return Timeline(rank, analysis.attribution.trace.base_ns, groups)
+
+
+def _line_names(analysis: Analysis) -> list[str]:
+    """Each line as `net.py:42 Net.forward`; the last is for none."""
+    root = analysis.attribution.trace.header.project_root
+    found = [
+        printable(f"{short_place(one.file, one.line, root)} {one.function}")
+        for one in analysis.attribution.scopes.locations
+    ]
+    return [*found, "(no user line)"]
+
+
+def _training(analysis: Analysis) -> TrackGroup:
+    """Steps, and the phases of the training thread; memory beside them."""
+    steps, phases = analysis.attribution.training.steps, analysis.phases
+    shown = np.flatnonzero(analysis.extent.holds(steps.spans.start))
+    inside = np.flatnonzero(analysis.extent.holds(phases.spans.start))
+    phase, start, end = phases.phase[inside], phases.spans.start[inside], phases.spans.end[inside]
+    goes_on = np.append(False, (phase[1:] == phase[:-1]) & (start[1:] == end[:-1]))[: len(phase)]
+    first = np.flatnonzero(~goes_on)
+    last = np.append(first[1:], len(phase))[: len(first)] - 1
+    names = [*(f"step {number}" for number in steps.number[shown].tolist()), *PHASES]
+    slices = Slices(
+        track=np.repeat([0, 1], [len(shown), len(first)]),
+        start_ns=np.concatenate((steps.spans.start[shown], start[first])),
+        end_ns=np.concatenate((steps.spans.end[shown], end[last])),
+        name=np.concatenate((np.arange(len(shown)), phase[first] + len(shown))),
+        names=names,
+    )
+    memory = [
+        Counter(
+            f"memory {one.device} (bytes)",
+            np.array([point.at_ns for point in one.curve], np.int64),
+            {"allocated": np.array([point.allocated_bytes for point in one.curve], np.int64)},
+        )
+        for one in memory_table(analysis).devices
+    ]
+    return TrackGroup("Training", ["steps", "phases"], slices, memory)
+
+
+def _cpu_lines(analysis: Analysis, names: list[str], limit: int) -> TrackGroup:
+    """The runs of lines, a track a thread; of too many the shortest are left out."""
+    attribution = analysis.attribution
+    events, runs = attribution.trace.events, attribution.runs
+    counted = np.flatnonzero(analysis.extent.holds(events.start_ns[runs.nodes]))
+    whole = len(counted)
+    if whole > limit:
+        longest = np.argpartition(-events.duration_ns[runs.nodes[counted]], limit)[:limit]
+        counted = counted[np.sort(longest)]
+    node = runs.nodes[counted]
+    used, track = distinct_places(events.thread[node])
+    threads = [attribution.trace.threads[number] for number in used.tolist()]
+    start, end = events.start_ns[node], events.end_ns[node]
+    order = np.lexsort((-end, start, track))
+    slices = Slices(track[order], start[order], end[order], runs.location[counted][order], names)
+    words = [
+        printable(one.name if str(one.tid) in one.name else f"{one.name or 'thread'} {one.tid}") for one in threads
+    ]
+    return TrackGroup("Lines on the CPU", words, slices, left_out=whole - len(node))
+
+
+def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int) -> TrackGroup:
+    """The work of a device, a track for each line on each stream, the dearest line first."""
+    attribution = analysis.attribution
+    trace, work = attribution.trace, attribution.work
+    rows = np.flatnonzero(analysis.counted & (work.device == device) & work.counts)
+    line = np.where(work.location[rows] < 0, len(names) - 1, work.location[rows])
+    length = work.end_ns[rows] - work.start_ns[rows]
+    cost = np.zeros(len(names), np.int64)
+    np.add.at(cost, line, length)
+    place = np.empty(len(names), np.int64)
+    place[np.argsort(-cost, kind="stable")] = np.arange(len(names))
+    dear = np.minimum(place[line], TRACKS)
+    stream = trace.events.stream[work.event[rows]]
+    streams, stream_place = distinct_places(stream)
+    used, track = distinct_places(dear * max(len(streams), 1) + stream_place)
+    by_place = [names[one] for one in np.argsort(place)[:TRACKS].tolist()]
+    tracks = [
+        f"{by_place[key // len(streams)] if key // len(streams) < TRACKS else '(other lines)'}, "
+        f"stream {streams[key % len(streams)]}"
+        for key in used.tolist()
+    ]
+    order = np.lexsort((work.start_ns[rows], track))
+    rows, track, line = rows[order], track[order], line[order]
+    kernel, name = distinct_places(trace.events.name[work.event[rows]])
+    slices = Slices(
+        track=track,
+        start_ns=work.start_ns[rows],
+        end_ns=work.end_ns[rows],
+        name=name,
+        names=[printable(readable(trace.strings[one])) for one in kernel.tolist()],
+        figures={
+            "duration_ns": work.end_ns[rows] - work.start_ns[rows],
+            "kernels": np.ones(len(rows), np.int64),
+            "line": line,
+        },
+    )
+    return TrackGroup(
+        f"Device {device} by line", tracks, _apart(_fewer(slices, limit)), _counters(analysis, work, device)
+    )
+
+
+def _fewer(slices: Slices, limit: int) -> Slices:
+    """At most `limit` slices: neighbours on a track are joined, those with the smallest gaps first.
+
+    What is joined has the sum of the durations, and says how many slices it stands for.
+    """
+    excess = len(slices) - limit
+    if excess <= 0:
+        return slices
+    gap = slices.start_ns[1:] - slices.end_ns[:-1]
+    can_join = slices.track[1:] == slices.track[:-1]
+    candidates = np.flatnonzero(can_join)
+    chosen = candidates[np.argsort(gap[candidates], kind="stable")[:excess]]
+    begins = np.ones(len(slices), np.bool_)
+    begins[chosen + 1] = False
+    first = np.flatnonzero(begins)
+    count = np.add.reduceat(slices.figures["kernels"], first)
+    many = len(slices.names)
+    return Slices(
+        track=slices.track[first],
+        start_ns=slices.start_ns[first],
+        end_ns=np.maximum.reduceat(slices.end_ns, first),
+        name=np.where(count > 1, many, slices.name[first]),
+        names=[*slices.names, "(several)"],
+        figures={
+            "duration_ns": np.add.reduceat(slices.figures["duration_ns"], first),
+            "kernels": count,
+            "line": slices.figures["line"][first],
+        },
+    )
+
+
+def _apart(slices: Slices) -> Slices:
+    """Slices of a track that do not overlap: one that would ends where the next begins; its figures stay whole."""
+    end = slices.end_ns.copy()
+    same = np.flatnonzero(slices.track[1:] == slices.track[:-1])
+    end[same] = np.minimum(end[same], slices.start_ns[same + 1])
+    return Slices(slices.track, slices.start_ns, end, slices.name, slices.names, slices.figures)
+
+
+def _counters(analysis: Analysis, work: OwnedWork, device: int) -> list[Counter]:
+    """How busy the device is, and how much work waits for it, in equal stretches of the window."""
+    if not len(analysis.window.start):
+        return []
+    begin, end = int(analysis.window.start[0]), int(analysis.window.end[-1])
+    edges = distinct_values(begin + (end - begin) * np.arange(BINS + 1, dtype=np.float64) // BINS).astype(np.int64)
+    if len(edges) < 2:
+        return []
+    width = np.diff(edges)
+    busy = 100 * work.busy[device].overlap_ns(edges[:-1], edges[1:]) // np.maximum(width, 1)
+    queue = queueing(work)
+    rows = np.flatnonzero(queue.launched & (work.device == device) & work.counts)
+    place = np.searchsorted(edges, work.launch_ns[rows], "right") - 1
+    inside = (place >= 0) & (place < len(width))
+    deepest = np.zeros(len(width), np.int64)
+    np.maximum.at(deepest, place[inside], queue.queued[rows][inside])
+    return [
+        Counter(f"device {device} busy (%)", edges[:-1], {"busy": busy}),
+        Counter(f"device {device} queue", edges[:-1], {"queued": deepest}),
+    ]
+
 
 LIMIT = 200_000
 """Slices of CPU tracks, and as many of device tracks, over all ranks: what a browser opens at ease."""

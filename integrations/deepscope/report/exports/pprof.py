@@ -13,8 +13,7 @@ from datetime import datetime
 
 from deepscope.printable import printable
 from deepscope.records import PartKey, Profile
-from deepscope.report.paths import Depth, Metric, stacks
-from deepscope.report.places import place_name
+from deepscope.report.places import Depth, Metric, place_name, stacks
 
 _TYPES = (("device", "nanoseconds"), ("backward", "nanoseconds"), ("cpu", "nanoseconds"))
 """Values of a sample: device time, the part of it in backward, the line's own time on the CPU."""

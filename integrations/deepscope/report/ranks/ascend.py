@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepscope.ranks.results import LinkRow
-from deepscope.report.ranks.words import collective_name
+from deepscope.report.ranks.forms import collective_name
 from deepscope.report.table_column import ColumnOf, field
 
 _SLOW = 0.8

@@ -8,9 +8,8 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, time_text
 from deepscope.ranks.results import PairRow, RankRow, RanksReport
 from deepscope.records.ranges import ranges
-from deepscope.report.layout import Column, Style, cell_len, cut_end, render
-from deepscope.report.ranks.words import median_own
-from deepscope.report.style import Styles
+from deepscope.report.layout import Column, Style, Styles, cell_len, cut_end, render
+from deepscope.report.ranks.forms import median_own
 
 LEVELS = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (0.05, "░"))
 """From so much above the median on, the shade of a cell; the darkest first."""

@@ -10,10 +10,9 @@ from typing import Any
 from deepscope.ranks.results import CollectiveRow, RankRow, RanksReport
 from deepscope.records.places import short_place
 from deepscope.report.event_names import readable
-from deepscope.report.layout import Column, Style
+from deepscope.report.layout import Column, Style, Styles
+from deepscope.report.ranks.forms import CAUSES, collective_name, group_name
 from deepscope.report.ranks.heat_map import LEVELS, level
-from deepscope.report.ranks.words import CAUSES, collective_name, group_name
-from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, cell_text, field, text_column
 
 _SHORT = 8

@@ -12,10 +12,10 @@ from deepscope.ranks.finding import clause
 from deepscope.ranks.results import RankRow, RanksReport, Straggler
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
-from deepscope.report.layout import cut_end, cut_start, render, shown_words
+from deepscope.report.layout import Styles, cut_end, cut_start, render, shown_words
 from deepscope.report.places_of_work import outside_words
 from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
-from deepscope.report.ranks.forms import rows_of
+from deepscope.report.ranks.forms import answer, late_entries, rows_of, step_unit
 from deepscope.report.ranks.heat_map import fits, heat_map, pair_matrix
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,
@@ -30,8 +30,6 @@ from deepscope.report.ranks.tables import (
     slowest_first,
     straggler_columns,
 )
-from deepscope.report.ranks.words import answer, late_entries, step_unit
-from deepscope.report.style import Styles
 from deepscope.report.table_column import ColumnOf, in_order
 from deepscope.report.text import MIN_WIDTH, entries_text
 

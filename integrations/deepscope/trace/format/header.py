@@ -17,9 +17,8 @@ from deepscope.trace.format.audit import AuditAccount
 from deepscope.trace.format.compiled_code import CompiledCode
 from deepscope.trace.format.counters import CounterAccount
 from deepscope.trace.format.held_memory import MemoryAccount
-from deepscope.trace.format.json_scan import with_depth
 from deepscope.trace.format.settings import Settings
-from deepscope.trace.format.tolerant import Count, LineNumber, Moment, salvaged
+from deepscope.trace.format.tolerant import Count, LineNumber, Moment, salvaged, with_depth
 
 FORMAT = 2
 NO_ARGUMENTS = "1271cf25"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
@@ -57,3 +59,26 @@ def decoded_account(content: bytes) -> RunAccount | None:
     adds_up = sum(part.time_ns for part in account.parts) == account.duration_ns
     is_sound = account.format == 1 and account.duration_ns > 0 and all(part.time_ns >= 0 for part in account.parts)
     return account if adds_up and is_sound else None
+
+
+_ACCOUNT, _TRIES = ENDINGS_BESIDE = (".deepscope-run", ".deepscope-tries")
+_TRACE_ENDING = re.compile(r"(\.pt\.trace)?\.json(\.gz)?$")
+
+
+def account_path(trace: Path) -> Path:
+    """The file that accounts for the trace's whole run."""
+    return _beside(trace, _ACCOUNT)
+
+
+def tries_path(trace: Path) -> Path:
+    """The file that keeps what was tried on the trace's program."""
+    return _beside(trace, _TRIES)
+
+
+def files_beside(trace: Path) -> tuple[Path, ...]:
+    """All that goes with the trace where it is removed, whether it is there or not."""
+    return account_path(trace), tries_path(trace)
+
+
+def _beside(trace: Path, ending: str) -> Path:
+    return trace.with_name(f"{_TRACE_ENDING.sub('', trace.name)}{ending}")

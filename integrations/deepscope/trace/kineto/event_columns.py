@@ -11,11 +11,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.kineto.arguments import Arguments
+from deepscope.trace.kineto.arguments import Arguments, Table
 from deepscope.trace.kineto.decode import NOTHING, Args, Buffer, Event
-from deepscope.trace.kineto.heads import Heads, PhaseGroup
-from deepscope.trace.kineto.moments import Moments
-from deepscope.trace.kineto.values import Table
+from deepscope.trace.kineto.heads import Heads, Moments, PhaseGroup
 from deepscope.trace.model import Int32, Int64
 
 

@@ -14,10 +14,9 @@ from deepscope.remap import LineMap
 from deepscope.remap.diff import is_same_text
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.answers import Standing
-from deepscope_lsp.engine.files.buffer import Buffer, Splice
-from deepscope_lsp.engine.files.unopened_files import lines_on_disk
-from deepscope_lsp.engine.places import Locate
+from deepscope_lsp.engine.files.unopened_files import Buffer, Splice, lines_on_disk
 from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
+from deepscope_lsp.engine.recorded_path import Locate
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from deepscope.records import CallNode, PartKey, Profile
-from deepscope.report.paths import Depth, call_tree, shown_kinds
-from deepscope.report.places import place_name
+from deepscope.report.places import Depth, call_tree, place_name, shown_kinds
 
 NO_LINE = -1
 

@@ -11,7 +11,7 @@ import msgspec
 
 from deepscope.records import CriticalLine, Function, Line, Numbers, Profile, Top
 from deepscope.report.below import Node, below, fold_alike, merged_trees
-from deepscope.report.paths import Depth
+from deepscope.report.places import Depth
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.profile.call_tree import NO_LINE, JoinedNode, PathNode, joined_calls, opened_tree, subtree_ns
 from deepscope_lsp.engine.profile.scales import Scales

@@ -18,13 +18,13 @@ from deepscope.report.places import place_name
 from deepscope.report.why_words import no_word, why_words
 from deepscope_lsp.engine.baseline import Baseline, Noise
 from deepscope_lsp.engine.files.binding import Mark
-from deepscope_lsp.engine.places import Locate
 from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex
 from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.recorded_path import Locate
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import fused_words
-from deepscope_lsp.engine.wording.findings import evidence_words, tried_sentences
 from deepscope_lsp.engine.wording.hover_table import Before, numbers_table
+from deepscope_lsp.engine.wording.quantities import evidence_words, tried_sentences
 
 TOP_COUNT = 5
 CALL_COUNT = 6
