@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from deepscope.capture.session import callback as callback
     from deepscope.capture.session import profile as profile
     from deepscope.lightning import DeepProfiler as DeepProfiler
-    from deepscope.measure.benchmark import benchmark as benchmark
     from deepscope.measure.model import count_model as count_model
+    from deepscope.measure.timing import benchmark as benchmark
     from deepscope.records import Profile as Profile
     from deepscope.store import load_profile as load_profile
     from deepscope.trace.read import read_trace as read_trace
@@ -36,7 +36,7 @@ _HOMES = {
     "Recording": "deepscope.capture.session",
     "RecordingOptions": "deepscope.capture.options",
     "RecordingWarning": "deepscope.capture.notices",
-    "benchmark": "deepscope.measure.benchmark",
+    "benchmark": "deepscope.measure.timing",
     "callback": "deepscope.capture.session",
     "count_model": "deepscope.measure.model",
     "load_profile": "deepscope.store",

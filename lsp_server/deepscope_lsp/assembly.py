@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from deepscope_lsp.features import (
     code_actions,
-    code_lenses,
     commands,
     diagnostics,
     hovers,
     lifecycle,
     symbols,
+    text_marks,
     text_sync,
     watching,
 )
 from deepscope_lsp.server import DeepScopeServer
 
-FEATURES = (text_sync, text_sync, code_lenses, code_lenses, hovers, diagnostics, code_actions, symbols, code_lenses)
+FEATURES = (text_sync, text_marks, hovers, diagnostics, code_actions, symbols)
 WATCHING_FEATURES = (lifecycle, commands, watching)
 """These ask for traces to be looked for."""
 

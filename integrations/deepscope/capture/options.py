@@ -9,8 +9,7 @@ from math import isinf
 from pathlib import Path
 from typing import Any, TypedDict
 
-from deepscope.capture.rank_choice import RankChoice, checked_ranks
-from deepscope.capture.topics import TOPICS, options_of, topic_names
+from deepscope.capture.topics import TOPICS, RankChoice, checked_ranks, options_of, topic_names
 from deepscope.errors import OptionError
 from deepscope.trace.format.header import Configuration, option
 

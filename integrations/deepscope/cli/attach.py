@@ -14,7 +14,7 @@ from deepscope.capture.on_demand.agreement import Outcome, Recording, Wanted
 from deepscope.capture.on_demand.injection import inject, inspect, ranks_around
 from deepscope.capture.on_demand.jobs import Job, clients_of, find_jobs, jobs_of, live_entries
 from deepscope.capture.on_demand.places import control_folders
-from deepscope.capture.rank_choice import checked_ranks
+from deepscope.capture.topics import checked_ranks
 from deepscope.cli.output import emit, form_option, rows_option
 from deepscope.cli.recording import asked_options
 from deepscope.cli.report import rendered

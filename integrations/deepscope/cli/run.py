@@ -186,9 +186,9 @@ def _profile(trace: Path, ranks: Any, *, timeout_s: float) -> Profile:
     """Of the newest window: all its ranks on this host, which may still be written, and those of others that are."""
     from deepscope.capture import process_facts as process
     from deepscope.capture.naming import is_being_written
-    from deepscope.capture.other_processes import is_alive
-    from deepscope.capture.rank_choice import checked_ranks, is_chosen
+    from deepscope.capture.notices import is_alive
     from deepscope.capture.saving.saver import wait_for_profile
+    from deepscope.capture.topics import checked_ranks, is_chosen
 
     wait_for_profile(trace)
     choice = None if ranks is None else checked_ranks(ranks)

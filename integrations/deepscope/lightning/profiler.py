@@ -12,15 +12,14 @@ from deepscope.capture import process_facts as process
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.termination import guarded
-from deepscope.capture.rank_choice import is_chosen
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.run_timer import RunTimer, write_account
 from deepscope.capture.saving.header import Session
 from deepscope.capture.schedule import Plan, Schedule
+from deepscope.capture.topics import is_chosen
 from deepscope.errors import RecorderError
-from deepscope.lightning.actions import Action, Loop, Mark, classify
+from deepscope.lightning.actions import Action, Annotated, Loop, Mark, Profiled, classify
 from deepscope.lightning.armed import Armed
-from deepscope.lightning.contexts import Annotated, Profiled
 from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.on_demand import OnDemandStage, counts, open_control
 from deepscope.lightning.runs import Run, SanityCheck, options_of, progress_of, run_of, summarize

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.distinct import distinct_pairs
+from deepscope.ranks.medians import distinct_pairs
 from deepscope.ranks.summary import CallColumns
 from deepscope.records import Collective
 from deepscope.records.ranges import listed, ranges

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.distinct import distinct_pairs
 from deepscope.ranks.matching import Matches
+from deepscope.ranks.medians import distinct_pairs
 from deepscope.ranks.results import Clock
 from deepscope.records.places_of_work import TOGETHER
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from deepscope.analysis.numbers.collective_calls import bus_factor
 from deepscope.ranks.arrivals import Arrivals
 from deepscope.ranks.calls import MESSAGES, RowKey, key_of
-from deepscope.ranks.distinct import distinct_pairs
 from deepscope.ranks.matching import Matches
+from deepscope.ranks.medians import distinct_pairs
 from deepscope.ranks.results import CollectiveRow, RankRow
 from deepscope.ranks.summary import RankSummary
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from deepscope.ranks.alignment import Aligner, CallSequence
 from deepscope.ranks.calls import Calls, Stream
-from deepscope.ranks.distinct import distinct_pairs
+from deepscope.ranks.medians import distinct_pairs
 from deepscope.records.ranges import listed
 
 Int64 = npt.NDArray[np.int64]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deepscope.capture.rank_choice import OFF_VARIABLE
+from deepscope.capture.topics import OFF_VARIABLE
 from deepscope.errors import DeepScopeError
 from deepscope.trials.messages import STANDS_FOR, Answer, Change, Request, decoded_answer, encoded
 from deepscope.trials.view import View, make_view

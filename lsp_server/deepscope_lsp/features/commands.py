@@ -53,7 +53,7 @@ from deepscope_lsp.arguments import (
     Where,
 )
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
-from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
+from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules, numbers_of
 from deepscope_lsp.engine.answering.named_places import listed_trace, resolve_place, runs_of
 from deepscope_lsp.engine.answering.status import try_command
 from deepscope_lsp.engine.discovery import find_traces, resolve_places, run_of
@@ -61,9 +61,9 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import hiding_entry
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.settings import in_settings
+from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.quantities import finding_words
 from deepscope_lsp.features import loading
-from deepscope_lsp.features.annotations import measured_lines
 from deepscope_lsp.features.editor_requests import ask, refresh, status_now, tell_status
 from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND
 from deepscope_lsp.features.symbols import callers, show_callers
@@ -71,8 +71,36 @@ from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
+    from deepscope_lsp.engine.session import Document
     from deepscope_lsp.features.watching import Watcher
     from deepscope_lsp.server import DeepScopeServer
+
+
+def measured_lines(server: DeepScopeServer, document: Document) -> list[AnnotatedLine]:
+    """The lines as they stand now."""
+    binding = document.binding
+    if binding is None:
+        return []
+    with_changed = server.session.settings.changed_lines == "mark"
+    scales = binding.index.scales
+    found = []
+    for shown in binding.shown_between(1, len(document.buffer.lines), with_changed=with_changed):
+        note = annotate(shown.record, scales)
+        found.append(
+            AnnotatedLine(
+                line=shown.line,
+                recorded_line=shown.record.line,
+                function=shown.record.function,
+                label=note.label,
+                tooltip=note.tooltip,
+                share=scales.costs.share(shown.record),
+                weight=note.weight,
+                mark=shown.mark.value,
+                numbers=numbers_of(shown.record),
+            )
+        )
+    return found
+
 
 REQUEST_FAILED = -32803
 """The protocol's RequestFailed: a request that was understood and cannot be met."""

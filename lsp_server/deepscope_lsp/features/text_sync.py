@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
 
-def text_sync_register(server: DeepScopeServer) -> None:
-    """Registers `textDocument/didOpen`, `didChange`, `didClose`."""
+def register(server: DeepScopeServer) -> None:
+    """Registers `textDocument/didOpen`, `didChange`, `didClose`, and the same of notebooks."""
+    _register_notebooks(server)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     def did_open(params: types.DidOpenTextDocumentParams) -> None:
@@ -74,9 +75,7 @@ def close_text(server: DeepScopeServer, uri: str) -> None:
         diagnostics.clear(server, document)
 
 
-def notebooks_register(server: DeepScopeServer) -> None:
-    """Registers `notebookDocument/didOpen`, `didChange`, `didClose`."""
-
+def _register_notebooks(server: DeepScopeServer) -> None:
     @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
     def did_open(params: types.DidOpenNotebookDocumentParams) -> None:
         for cell in params.cell_text_documents:

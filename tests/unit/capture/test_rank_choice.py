@@ -3,7 +3,7 @@
 import pytest
 
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.rank_choice import checked_ranks, first_rank, is_chosen
+from deepscope.capture.topics import checked_ranks, first_rank, is_chosen
 from deepscope.errors import OptionError
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import built_profiles
-from deepscope.analysis.findings import RULES, exposed_collectives
+from deepscope.analysis.findings import RULES, collectives
 from deepscope.cli.entry import LazyGroup
 from deepscope.ranks.finding import straggler_findings
 from deepscope.records import PartOf, Profile, Remedy, View
@@ -74,7 +74,7 @@ def test_ranks_are_compared_by_the_command_for_ranks(repository: Path):
     """`report FOLDER` sums the ranks up."""
     page = (repository / "docs/findings/DS014.md").read_text(encoding="utf-8")
     assert "`deepscope ranks FOLDER` compares the ranks" in page
-    assert "deepscope ranks FOLDER" in inspect.getsource(exposed_collectives)
+    assert "deepscope ranks FOLDER" in inspect.getsource(collectives)
 
 
 def import_command(name: str) -> click.Command:

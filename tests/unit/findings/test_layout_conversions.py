@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.analysis.findings.layout_conversions import is_conversion
+from deepscope.analysis.findings.convolutions import is_conversion
 from trace_builder import MAIN, TraceBuilder
 
 FILE = "/home/me/train.py"

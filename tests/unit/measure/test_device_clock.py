@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from deepscope.measure.benchmark import clock_of, peak_bytes
-from deepscope.measure.timing import measured, timing_of
+from deepscope.measure.timing import clock_of, measured, peak_bytes, timing_of
 
 
 class Device:
@@ -43,7 +42,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> Device:
         reset_peak_memory_stats=lambda _: setattr(made, "most", made.allocated),
     )
     monkeypatch.setattr(torch, "xpu", names)
-    monkeypatch.setattr("deepscope.measure.benchmark.time", SimpleNamespace(perf_counter=made.host_seconds))
+    monkeypatch.setattr("deepscope.measure.timing.time", SimpleNamespace(perf_counter=made.host_seconds))
     return made
 
 

@@ -12,7 +12,7 @@ from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.path import Path, PathKind
 from deepscope.analysis.critical.pieces import Pieces
 from deepscope.analysis.critical.timelines import ThreadTimeline, Timelines
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Events, Int64
 

@@ -1,4 +1,4 @@
-"""What runs beside training: logging in each step, Lightning's sanity check (DS019, DS025)."""
+"""What runs beside training: logging, Lightning's sanity check, the search for anomalies (DS019, DS022, DS025)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from msgspec.structs import replace
 
 from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.array_ops.selection import Mask
-from deepscope.analysis.findings.already_set import sanity_check
+from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.findings.anomaly_checks import ASKS
+from deepscope.analysis.findings.calls_below import marked
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import sanity_check
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import lines_calling
-from deepscope.records import Finding
+from deepscope.records import Evidence, Finding
+from deepscope.trace.arrays import pick
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64, Trace
+from deepscope.trace.names import evaluated_node, is_backward_root
 
-WORTH = 0.05
+BESIDE_TRAINING_WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
 SELDOM = 100
 """One step of so many would still log."""
@@ -27,8 +34,10 @@ _LOGS = re.compile(
     r"|.+\.(?:add_scalars?|add_histogram|add_images?|add_figure|add_text|add_embedding|set_postfix|set_postfix_str)"
     r"|tqdm\.write|self\.(?:log|log_dict)"
 )
-_REMEDY = "Log one step of a hundred (`if step % 100 == 0:`), numbers rather than tensors; add sums up in between."
-_LIGHTNING = (
+_BESIDE_TRAINING_REMEDY = (
+    "Log one step of a hundred (`if step % 100 == 0:`), numbers rather than tensors; add sums up in between."
+)
+_BESIDE_TRAINING_LIGHTNING = (
     "Log sums at the end of an epoch (`self.log(…, on_step=False, on_epoch=True)`), and `sync_dist=True` there alone: "
     "in a step it waits for all ranks."
 )
@@ -51,7 +60,7 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
         return
     spent, runs = facts.analysis.columns["self_cpu_ns"][:-1], facts.analysis.columns["calls"][:-1]
     saving = spent - spent // SELDOM
-    worth = (saving >= max(WORTH * facts.wall_ns, 1)) & (2 * runs >= max(facts.steps, 2))
+    worth = (saving >= max(BESIDE_TRAINING_WORTH * facts.wall_ns, 1)) & (2 * runs >= max(facts.steps, 2))
     if not worth.any():
         return
     worth &= _by_text(facts, worth)
@@ -66,7 +75,9 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
                 "runs_per_step": facts.per_step(int(runs[line])),
             },
             saving_ns=int(saving[line]),
-            remedy=_LIGHTNING if "lightning" in facts.trace.header.versions else _REMEDY,
+            remedy=_BESIDE_TRAINING_LIGHTNING
+            if "lightning" in facts.trace.header.versions
+            else _BESIDE_TRAINING_REMEDY,
         )
 
 
@@ -97,7 +108,7 @@ def _find_sanity_check(facts: Facts) -> Iterator[Finding]:
     if not check_ns or not training_ns or facts.analysis.extent.spans is not None:
         return
     ratio = check_ns / (check_ns + training_ns)
-    if ratio < WORTH:
+    if ratio < BESIDE_TRAINING_WORTH:
         return
     yield SANITY_CHECK.finding(
         facts,
@@ -124,3 +135,89 @@ def _host(facts: Facts) -> int:
 
 
 SANITY_CHECK = Rule("DS025", "Sanity check in a short run", _find_sanity_check)
+
+
+ANOMALY_DETECTION_WORTH = 0.02
+"""It is named if it would save at least this share of the wall time."""
+VIEW_NS = 3_000
+"""A view that autograd follows takes about this by itself; what it takes more is the stack that is kept for it."""
+_VIEWS = frozenset(
+    f"aten::{name}"
+    for name in ("t", "transpose", "permute", "view", "expand", "select", "slice", "unsqueeze", "squeeze")
+)
+_SWITCHES = re.compile(r"(?:^|\.)(?:set_)?detect_anomaly$")
+_ANOMALY_DETECTION_REMEDY = (
+    "Take `torch.autograd.set_detect_anomaly(True)` (or `detect_anomaly()`) out; switch it on to seek a NaN alone."
+)
+_ANOMALY_DETECTION_LIGHTNING = "Make the Trainer with `detect_anomaly=False`; switch it on to seek a NaN alone."
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    trace, location = facts.trace, facts.attribution.owners.location
+    settings = trace.header.settings
+    found = facts.anomaly_checks
+    found = found[facts.analysis.extent.holds(trace.events.start_ns[found])]
+    if not len(found):
+        return
+    lengths = trace.events.duration_ns[found]
+    checking = by_line(location[found], facts.lines, lengths)
+    evidence: Evidence = {
+        "checks": int(np.count_nonzero(named(trace, marked(facts, found), ASKS.__eq__))),
+        "checking_ns": int(checking.sum()),
+    }
+    if facts.has_device:
+        # Here the CPU waited, and the device afterwards.
+        whole = facts.gaps.checked // facts.devices
+        evidence["device_idle_after_ns"] = int(facts.gaps.checked.sum())
+    else:
+        kept, each_ns = _kept_stacks(facts)
+        stacks = by_line(location[kept], facts.lines, np.full(len(kept), each_ns, np.int64))
+        whole = checking + stacks
+        evidence |= {"stacks": len(kept), "stacks_ns": int(stacks.sum())}
+    saving = int(whole.sum())
+    if saving < max(ANOMALY_DETECTION_WORTH * facts.wall_ns, 1):
+        return
+    by_trainer = settings is not None and settings.trainer.get("detect_anomaly") is True
+    finding = RULE.finding(
+        facts,
+        location=-1,
+        message="autograd looks for anomalies: it keeps a stack for each operator, and seeks NaN in each gradient",
+        evidence=evidence,
+        saving_ns=saving,
+        remedy=_ANOMALY_DETECTION_LIGHTNING if by_trainer else _ANOMALY_DETECTION_REMEDY,
+    )
+    file, line = _switch(trace)
+    yield replace(finding, file=file, line=line)
+
+
+def _switch(trace: Trace) -> tuple[str, int]:
+    """Where anomaly detection is switched on, as the files' text says; ("", 0) where that is not one line."""
+    found = [
+        (file.path, line)
+        for file in trace.header.texts()
+        if "detect_anomaly" in (file.text or "")
+        for line in lines_calling(trace, file.path, lambda name: _SWITCHES.search(name) is not None)
+    ]
+    return found[0] if len(found) == 1 else ("", 0)
+
+
+def _kept_stacks(facts: Facts) -> tuple[Int64, int]:
+    """The forward operators (events) that a stack was kept for, and what one costs: the mean of views beyond `VIEW_NS`.
+
+    A view does nothing else, so that its own time is that of the stack, as deep as the program's are. Each node keeps
+    one as it is made; the nodes are counted as the backward pass runs them.
+    """
+    attribution, events, trace = facts.attribution, facts.trace.events, facts.trace
+    operators = attribution.operators
+    roots = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
+    gathers = named(trace, marked(facts, roots), lambda name: evaluated_node(name) == "torch::autograd::AccumulateGrad")
+    roots = roots[~gathers[roots] & facts.analysis.extent.holds(events.start_ns[roots])]
+    forward = pick(attribution.calls.up, roots)
+    forward = forward[forward >= 0]
+    forward = forward[~attribution.calls.backward[forward]]
+    views = named(trace, marked(facts, forward), _VIEWS.__contains__)[forward]
+    own = operators.self_ns[operators.around[forward[views]]]
+    return forward, max(int(own.mean()) - VIEW_NS, 0) if len(own) else 0
+
+
+RULE = Rule("DS022", "Anomaly detection left on", _find, measured_on=("cpu",))

@@ -1,21 +1,20 @@
-"""DS003: the training thread waits for data while nothing else can go on."""
+"""Steps that wait for their batches, and workers that are started anew for each epoch (DS003, DS021)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
-from deepscope.analysis.findings.already_set import loader_workers
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.library_options import framework_option
+from deepscope.analysis.findings.library_options import framework_option, keeps_workers, loader_workers
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
 from deepscope.analysis.numbers.phases import phase_of_name
 from deepscope.analysis.ownership.locations import Location, function_numbers
 from deepscope.analysis.ownership.training import HAS_NO_WORKERS, HAS_WORKERS, worker_count
@@ -24,7 +23,112 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-WORTH = 0.05
+WORKER_RESTARTS_WORTH = 0.02
+"""It is named if it would save at least this share of the wall time."""
+SHORTEST_NS = 1_000_000
+"""Starting a process takes at least this."""
+_SEEDS = "aten::random_".__eq__
+SEEDS = 8
+"""Between the first seed and the first batch an iterator starts at most so many operators: for its seed and its
+sampler's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Restarts:
+    """Starts of workers that some had run before, each array of shape (k,)."""
+
+    starting: Intervals
+    """From the loader's seed to the request for the first batch."""
+    longer_ns: Int64
+    """How much longer than usual the request before (which ends the old workers) and the first one take."""
+
+
+def restarts(facts: Facts) -> Intervals:
+    """When the training thread was starting workers anew, if that is found."""
+    return facts.once(_found).starting if WORKER_RESTARTS.found(facts) else NO_INTERVALS
+
+
+def waited_longer_ns(facts: Facts) -> int:
+    """How much longer batches took for it, in a trace of the CPU alone, if that is found."""
+    return int(facts.once(_found).longer_ns.sum()) if WORKER_RESTARTS.found(facts) and not facts.has_device else 0
+
+
+def _found(facts: Facts) -> _Restarts:
+    """A loader draws a seed as an iterator begins (torch/utils/data/dataloader.py), then makes its workers."""
+    trace, events = facts.trace, facts.trace.events
+    thread = events.thread == facts.attribution.training.thread
+    spans = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & thread, HAS_WORKERS.search))
+    spans = spans[np.argsort(events.start_ns[spans], kind="stable")]
+    if len(spans) < 2:
+        none = np.zeros(0, np.int64)
+        return _Restarts(Intervals(none, none), none)
+    start, end = events.start_ns[spans], events.end_ns[spans]
+    drawn = begun_anew(facts, spans)
+    anew = (drawn >= 0) & (start[1:] - drawn >= SHORTEST_NS)
+    anew &= (facts.analysis.window.locate(drawn) >= 0) & facts.analysis.extent.holds(drawn)
+    length = end - start
+    more = np.maximum(length - int(np.median(length)), 0)
+    return _Restarts(Intervals(drawn[anew], start[1:][anew]), (more[:-1] + more[1:])[anew])
+
+
+def begun_anew(facts: Facts, spans: Int64) -> Int64:
+    """When the iterator of each request but the first was begun (ns), -1 where it is the one before; shape (k - 1,).
+
+    Args:
+        facts: of the analysis.
+        spans: at least two requests for batches (events) of the training thread, by time.
+    """
+    trace, events, attribution = facts.trace, facts.trace.events, facts.attribution
+    thread = events.thread == attribution.training.thread
+    seed = np.sort(events.start_ns[np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR) & thread, _SEEDS))])
+    if not len(seed):
+        return np.full(len(spans) - 1, -1, np.int64)
+    start, end = events.start_ns[spans[1:]], events.end_ns[spans[:-1]]
+    first = np.searchsorted(seed, end)
+    drawn = seed[np.minimum(first, len(seed) - 1)]
+    outer = attribution.operators.nodes[attribution.operators.caller < 0]
+    outer = np.sort(events.start_ns[outer[thread[outer]]])
+    few = np.searchsorted(outer, start) - np.searchsorted(outer, drawn) <= SEEDS
+    return np.where((first < len(seed)) & (drawn < start) & few, drawn, -1)
+
+
+def _find_worker_restarts(facts: Facts) -> Iterator[Finding]:
+    if keeps_workers(facts.trace):
+        return
+    found = facts.once(_found)
+    starting = found.starting
+    if not len(starting.start):
+        return
+    if facts.has_device:
+        by_line = sum((facts.by_line_of_cpu(one.intersection(starting)) for one in facts.gaps.rest), _nothing(facts))
+        saving = int(by_line.sum()) // facts.devices
+    else:
+        by_line = facts.by_line_of_cpu(starting)
+        saving = int(by_line.sum()) + int(found.longer_ns.sum())
+    if saving < max(WORKER_RESTARTS_WORTH * facts.wall_ns, 1):
+        return
+    yield WORKER_RESTARTS.finding(
+        facts,
+        location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
+        message="the data loader starts its worker processes anew for each epoch",
+        evidence={
+            "restarts": len(starting.start),
+            "starting_ns": starting.total_ns,
+            "batches_longer_ns": int(found.longer_ns.sum()),
+        },
+        saving_ns=saving,
+        remedy="Keep them: `DataLoader(…, persistent_workers=True)`." + framework_option(facts, WORKER_RESTARTS.code),
+    )
+
+
+def _nothing(facts: Facts) -> Int64:
+    return np.zeros(facts.lines + 1, np.int64)
+
+
+WORKER_RESTARTS = Rule("DS021", "Loader workers started anew", _find_worker_restarts, measured_on=("cpu",))
+
+
+DATA_LOADER_WORTH = 0.05
 """Loading is named from this share of the wall time on."""
 ENOUGH = 0.5
 """What makes this part of the loading, or of its batches, is named as the cause."""
@@ -36,9 +140,9 @@ _GETTERS = frozenset({"__getitem__", "__getitems__"})
 _REQUEST = re.compile(r"^enumerate\(DataLoader\)#")
 
 
-def _find(facts: Facts) -> Iterator[Finding]:
+def _find_data_loader(facts: Facts) -> Iterator[Finding]:
     loading = facts.loading
-    if not len(loading.start) or facts.loading_ns < WORTH * facts.wall_ns:
+    if not len(loading.start) or facts.loading_ns < DATA_LOADER_WORTH * facts.wall_ns:
         return
     most = _avoidable(facts)
     by_line = sum(
@@ -53,7 +157,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     slowest = _slowest_line(facts, by_line)
     is_curable = slowest >= 0 and line_remedy(facts.trace, facts.locations[slowest]) != ""
     cured = int(by_line[slowest]) // facts.devices if is_curable else 0
-    if max(saving, cured) < WORTH * facts.wall_ns:
+    if max(saving, cured) < DATA_LOADER_WORTH * facts.wall_ns:
         return
     evidence: Evidence = {
         "loading_ns": facts.loading_ns,
@@ -66,14 +170,14 @@ def _find(facts: Facts) -> Iterator[Finding]:
         for name in ("loader_wait_ns", "worker_ns", "worker_cpu_ns")
         if (ns := int(facts.analysis.columns[name].sum()))
     }
-    yield RULE.finding(
+    yield DATA_LOADER.finding(
         facts,
         location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
         message="the next batch is not there when it is needed: "
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),
         evidence=evidence,
         saving_ns=max(saving, cured),
-        remedy=_remedy(facts, by_line) + framework_option(facts, RULE.code),
+        remedy=_remedy(facts, by_line) + framework_option(facts, DATA_LOADER.code),
         is_bound=cured > saving,
     )
 
@@ -239,4 +343,4 @@ def _has_workers(facts: Facts) -> bool | None:
     return None if known is None else known > 0
 
 
-RULE = Rule("DS003", "Data loading on the critical path", _find, measured_on=("cpu",))
+DATA_LOADER = Rule("DS003", "Data loading on the critical path", _find_data_loader, measured_on=("cpu",))

@@ -11,7 +11,7 @@ from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause
 from deepscope.analysis.numbers.added_by_recording import Added
 from deepscope.analysis.numbers.phases import PhaseTimeline
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.work import Work
 from deepscope.records import PHASES
 from deepscope.trace.arrays import pick

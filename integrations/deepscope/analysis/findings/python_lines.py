@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deepscope.analysis.array_ops.ancestry import nearest, self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings import beside_training, data_loader, sliced_calls, tiny_operators, worker_restarts
+from deepscope.analysis.findings import beside_training, data_loader, sliced_calls, tiny_operators
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
@@ -33,12 +33,12 @@ def claimed_by_others(facts: Facts) -> Intervals:
 
 
 def _claimed_by_others(facts: Facts) -> Intervals:
-    others = (_loading_and_loops(facts), beside_training.logging(facts), worker_restarts.restarts(facts))
+    others = (_loading_and_loops(facts), beside_training.logging(facts), data_loader.restarts(facts))
     return union(np.concatenate([one.start for one in others]), np.concatenate([one.end for one in others]))
 
 
 def _loading_and_loops(facts: Facts) -> Intervals:
-    loading = facts.loading if data_loader.RULE.found(facts) else NO_INTERVALS
+    loading = facts.loading if data_loader.DATA_LOADER.found(facts) else NO_INTERVALS
     loops = tiny_operators.looping_lines(facts) | sliced_calls.sliced_lines(facts)
     if not loops:
         return loading

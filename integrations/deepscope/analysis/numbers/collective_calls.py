@@ -20,8 +20,7 @@ from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import union
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.numbers.arguments import Tensor, arguments
-from deepscope.analysis.numbers.process_groups import MOST_RANKS, ProcessGroup, process_group, rank_in_run
-from deepscope.analysis.numbers.queued_collectives import queued_by
+from deepscope.analysis.numbers.process_groups import MOST_RANKS, ProcessGroup, process_group, queued_by, rank_in_run
 from deepscope.analysis.numbers.work import exposed_ns
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.arrays import distinct_values, pick

@@ -15,8 +15,8 @@ from deepscope.analysis.numbers.framework_time import FrameworkTime, python_of_f
 from deepscope.analysis.numbers.plain_pace import BesidePlain, beside_plain_steps
 from deepscope.analysis.numbers.recording_cost import cost_by_run, cost_of_entry_ns, most_in_step, without_recording
 from deepscope.analysis.ownership.calls import CallForest
-from deepscope.analysis.ownership.framework import FrameworkSpans
 from deepscope.analysis.ownership.locations import Scopes
+from deepscope.analysis.ownership.modules import FrameworkSpans
 from deepscope.analysis.ownership.owners import LineRuns, Operators, Owners
 from deepscope.analysis.ownership.paths import PathTable
 from deepscope.analysis.ownership.training import HAS_WORKERS, Training

@@ -11,7 +11,7 @@ from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.numbers.idle import Timeline
-from deepscope.analysis.ownership.framework import FrameworkSpans
+from deepscope.analysis.ownership.modules import FrameworkSpans
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.model import Events, Int64

@@ -8,7 +8,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import by_line
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.trace.arrays import pick
 from deepscope.trace.joins.nesting import innermost

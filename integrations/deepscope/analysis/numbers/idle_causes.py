@@ -12,7 +12,7 @@ from deepscope.analysis.numbers.idle import Timeline, idle
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.analysis.ownership.framework import FrameworkSpans
+from deepscope.analysis.ownership.modules import FrameworkSpans
 from deepscope.records import PHASES
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind

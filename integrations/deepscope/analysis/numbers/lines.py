@@ -7,12 +7,12 @@ import numpy as np
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
-from deepscope.analysis.numbers.by_step import python_by_step
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.framework_time import FrameworkTime
 from deepscope.analysis.numbers.idle import Timeline, idle_by_line
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.parts import path_columns
+from deepscope.analysis.numbers.phases import python_by_step
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.numbers.work import work_columns
 from deepscope.analysis.ownership.attribution import Attribution

@@ -16,7 +16,7 @@ from deepscope.analysis.numbers.flop_formulas import output_sizes
 from deepscope.analysis.numbers.flops import OperatorFlops, kernels_with_tensor_cores, operators_for_tensor_cores
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.roofline import Roofline
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.owners import Operators
 from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
 from deepscope.records.tables import CALL_NUMBERS

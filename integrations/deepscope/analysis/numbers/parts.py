@@ -9,8 +9,8 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import depth
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.below import Below
-from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.model import Int64

@@ -9,7 +9,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kinds import Kind

@@ -2,18 +2,119 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
+import numpy as np
+
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.calls import CallForest, join_backward, nest
-from deepscope.analysis.ownership.compiled import find_fused
-from deepscope.analysis.ownership.framework import FrameworkSpans, find_framework
+from deepscope.analysis.ownership.compiled import FusedKernels, find_fused
 from deepscope.analysis.ownership.locations import Scopes, find_scopes
-from deepscope.analysis.ownership.owned_work import OwnedWork, owned
-from deepscope.analysis.ownership.owners import LineRuns, Operators, Owners, find_operators, find_owners, find_runs
+from deepscope.analysis.ownership.modules import FrameworkSpans, find_framework
+from deepscope.analysis.ownership.owners import (
+    LineRuns,
+    Operators,
+    Owners,
+    find_operators,
+    find_owners,
+    find_runs,
+    joined_paths,
+)
 from deepscope.analysis.ownership.paths import PathBuilder, PathTable
-from deepscope.analysis.ownership.training import Training, find_training
-from deepscope.analysis.ownership.work import find_work
-from deepscope.trace.model import Trace
+from deepscope.analysis.ownership.training import Steps, Training, find_training
+from deepscope.analysis.ownership.work import Work, find_work
+from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.model import Int64, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedWork(Work):
+    """Work with its owners; arrays of shape (w,).
+
+    A kernel that was fused from several lines has a row for each of them, with its part of the duration.
+    """
+
+    piece: Int64
+    """The piece of work that the row is a part of, as `find_work` counts them; ascending."""
+    counts: Mask
+    """One row of each piece, that of its largest part: what counts pieces counts these."""
+    location: Int64
+    """The line, an index into `Scopes.locations`; -1 for none."""
+    path: Int64
+    """The whole call path to it, the caller of `backward()` included; 0 where there is no line. The path of a compiled
+    kernel goes on from the line of the call through those of the source."""
+    called_at: Int64
+    """The line that called the compiled code; of other work, `location`."""
+    fused: Int64
+    """A number that rows have in common which were fused from the same lines; -1 where the source is not known."""
+    shared: Mask
+    """Whether other lines have a part of the same piece."""
+    captured: Mask
+    """Whether it is of a CUDA graph's replay, and stands at the line that it was captured at."""
+    untold: Mask
+    """Whether it is of a compiled graph that tells no source lines, so that it stands at the line of the call."""
+    backward: Mask
+    """Whether it was launched below autograd's engine."""
+    step: Int64
+    """Index of the step that it was launched in, -1 for none."""
+    outside: Mask
+    """Whether it was launched outside the steps; of a trace without steps nothing is."""
+    busy: dict[int, Intervals]
+    """Union of the work over all streams, by device (the CPU is one device, whatever its threads)."""
+
+    @property
+    def working(self) -> Intervals:
+        """When at least one device works."""
+        busy, nothing = self.busy.values(), np.zeros(0, np.int64)
+        starts, ends = [one.start for one in busy], [one.end for one in busy]
+        return union(np.concatenate([nothing, *starts]), np.concatenate([nothing, *ends]))
+
+
+def owned(
+    work: Work, calls: CallForest, owners: Owners, steps: Steps, paths: PathBuilder, *, compiled: FusedKernels
+) -> OwnedWork:
+    """Work with the owners of the calls that launched it, that of compiled code divided among its source lines.
+
+    The paths to the lines are added to `paths`.
+    """
+    called_at = pick(owners.location, work.node)
+    parts = compiled.divide(work, called_at, joined_paths(paths, calls, owners.path, work.node), paths)
+    row = parts.row
+    begins = np.searchsorted(row, np.arange(len(work)))
+    differs = np.zeros(len(work), np.bool_)
+    differs[row[parts.location != parts.location[begins][row]]] = True
+    columns = {one.name: getattr(work, one.name) for one in fields(work) if one.name not in ("metric", "duration_ns")}
+    counts = np.zeros(len(row), np.bool_)
+    counts[begins] = True
+    step = steps.of(work.launch_ns)[row]
+    return OwnedWork(
+        metric=work.metric,
+        duration_ns=parts.duration_ns,
+        **{name: column[row] for name, column in columns.items()},
+        piece=row,
+        counts=counts,
+        location=parts.location,
+        path=parts.path,
+        called_at=called_at[row],
+        fused=parts.fused,
+        shared=differs[row],
+        captured=compiled.captured[row],
+        untold=compiled.untold[row],
+        backward=((work.node >= 0) & calls.backward[work.node])[row],
+        step=step,
+        outside=(step < 0) & (len(steps) > 0),
+        busy=busy_with(work, np.ones(len(work), np.bool_)),
+    )
+
+
+def busy_with(work: Work, chosen: Mask) -> dict[int, Intervals]:
+    """By device, the union of some work (shape (w,)) over all streams."""
+    device = work.device
+    return {
+        one: union(work.start_ns[chosen & (device == one)], work.end_ns[chosen & (device == one)])
+        for one in distinct_values(device).tolist()
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, disti
 from deepscope.analysis.numbers.parts import Parts, path_columns
 from deepscope.analysis.numbers.plain_pace import python_alone
 from deepscope.analysis.numbers.recording_cost import is_slowed
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.below import library_line
-from deepscope.analysis.ownership.framework import LIGHTNING
 from deepscope.analysis.ownership.locations import Location
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.modules import LIGHTNING
 from deepscope.analysis.ownership.paths import PathTable
 from deepscope.analysis.tables.libraries import hot_libraries
 from deepscope.records import FrameworkPart, Function, Line, Numbers, PartKey, Partner, Top, Why

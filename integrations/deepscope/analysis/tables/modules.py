@@ -9,8 +9,8 @@ from deepscope.analysis.array_ops.ancestry import self_values
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.ranking import largest, largest_first, rows
 from deepscope.analysis.array_ops.selection import Columns, by_line
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.modules import ModuleScopes
-from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.analysis.ownership.owners import Operators
 from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.records import Module

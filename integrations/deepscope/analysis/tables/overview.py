@@ -13,8 +13,8 @@ from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
 from deepscope.analysis.numbers.idle import idle
 from deepscope.analysis.numbers.step_roles import ROLES, Roles, dashboard_roles, known_roles
+from deepscope.analysis.ownership.attribution import OwnedWork, busy_with
 from deepscope.analysis.ownership.locations import Location
-from deepscope.analysis.ownership.owned_work import OwnedWork, busy_with
 from deepscope.analysis.tables.threads import GAPS, gaps, spans
 from deepscope.records import OverviewRow, Resolved, Totals
 from deepscope.trace.arrays import distinct_values

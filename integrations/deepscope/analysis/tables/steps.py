@@ -12,11 +12,10 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line
-from deepscope.analysis.numbers.by_step import Shares, idle_by_step, python_by_step
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.idle import idle, timeline
 from deepscope.analysis.numbers.lines import started_by_lines
-from deepscope.analysis.numbers.phases import phase_of_work
+from deepscope.analysis.numbers.phases import Shares, idle_by_step, phase_of_work, python_by_step
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import PHASES, Kernel, Module, Operator, Phase, Step, StepTimes

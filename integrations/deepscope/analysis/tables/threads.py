@@ -12,8 +12,8 @@ import numpy.typing as npt
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CPU_KINDS, step_events
-from deepscope.analysis.ownership.owned_work import OwnedWork
 from deepscope.records import HostThread, Stream, ThreadRole
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.kinds import Kind

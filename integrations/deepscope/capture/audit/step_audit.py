@@ -13,7 +13,6 @@ from torch.optim import Optimizer
 
 from deepscope.capture import dynamo
 from deepscope.capture.audit.mode import AuditMode, is_another_active
-from deepscope.capture.audit.needless_copies import needless_copies
 from deepscope.capture.audit.needless_gradients import (
     kept_graphs,
     table_gradients,
@@ -21,7 +20,15 @@ from deepscope.capture.audit.needless_gradients import (
     unused_gradients,
     unused_graphs,
 )
-from deepscope.capture.audit.needless_work import broadcasts, double_work, padded_work, same_work, unused_results, used
+from deepscope.capture.audit.needless_work import (
+    broadcasts,
+    double_work,
+    needless_copies,
+    padded_work,
+    same_work,
+    unused_results,
+    used,
+)
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import FoundPlace, Places
 from deepscope.capture.audit.sliced_calls import sliced_calls

@@ -8,9 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from deepscope.capture.counters.device_readers import DeviceReaders
 from deepscope.capture.counters.numa import node_of_device
-from deepscope.capture.counters.source import NoSensorError, Series
+from deepscope.capture.counters.source import DeviceReaders, NoSensorError, Series
 from deepscope.trace.format.counters import DeviceFacts, MissingSensor
 
 _MIB = 1 << 20

@@ -25,7 +25,7 @@ from typing import Any
 from deepscope.capture.lines.calibration import CalibrationWork
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.recursion_limit import RecursionHeadroom
+from deepscope.capture.lines.running_frame import RecursionHeadroom
 from deepscope.capture.lines.stacks import UNPAID, Stacks
 from deepscope.capture.lines.table import SILENT, Function, ScopeTable
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from types import CodeType
 
 from deepscope.capture.lines.emit import Pair
@@ -45,3 +47,28 @@ class Entry:
 
 Stack = list[Entry]
 """The frames of one thread, outermost first."""
+
+
+_FRAMES = 100
+"""The deepest hook, one that gives up and warns, takes some thirty."""
+
+
+class RecursionHeadroom:
+    """Raises the recursion limit from `take` until `give_back`, which may be called twice."""
+
+    def __init__(self) -> None:
+        self._before = 0
+        self._raised = 0
+
+    def take(self) -> None:
+        """Raise the limit."""
+        self._before = sys.getrecursionlimit()
+        self._raised = self._before + _FRAMES
+        sys.setrecursionlimit(self._raised)
+
+    def give_back(self) -> None:
+        """Set the limit back, unless somebody has set another one meanwhile."""
+        raised, self._raised = self._raised, 0
+        if raised and sys.getrecursionlimit() == raised:
+            with suppress(RecursionError):  # called from deeper than that: the next window does not add to it
+                sys.setrecursionlimit(self._before)

@@ -21,8 +21,7 @@ from deepscope.capture.lines.code_facts import Loop, is_resumed
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.recursion_limit import RecursionHeadroom
-from deepscope.capture.lines.running_frame import Stack
+from deepscope.capture.lines.running_frame import RecursionHeadroom, Stack
 from deepscope.capture.lines.stacks import UNPAID, Stacks
 from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
 

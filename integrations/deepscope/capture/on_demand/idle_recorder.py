@@ -23,8 +23,8 @@ from deepscope.capture import notices
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, Order
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
 from deepscope.capture.process_hooks.threads import call_soon
-from deepscope.capture.rank_choice import checked_ranks
 from deepscope.capture.step_timer import StepKind, StepTimer
+from deepscope.capture.topics import checked_ranks
 from deepscope.errors import ControlError, DeepScopeError
 
 if TYPE_CHECKING:

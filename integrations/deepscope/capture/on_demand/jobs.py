@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deepscope.capture.notices import is_alive
 from deepscope.capture.on_demand.client import Client, GoneError, SocketClient
 from deepscope.capture.on_demand.control_files import FileClient, file_entries
 from deepscope.capture.on_demand.injection import ancestors
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
 from deepscope.capture.on_demand.places import Entry, control_folders, entries, here, started_at
-from deepscope.capture.other_processes import is_alive
 from deepscope.errors import ControlError
 
 

@@ -24,9 +24,9 @@ from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.settings import settings
 from deepscope.capture.process_hooks.termination import known_or
-from deepscope.capture.rank_choice import first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.schedule import Schedule
 from deepscope.capture.sources import describe_file, describe_files
+from deepscope.capture.topics import first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError

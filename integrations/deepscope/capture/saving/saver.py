@@ -22,8 +22,14 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks import termination
 from deepscope.capture.process_hooks.termination import known_or
 from deepscope.capture.saving.header import add_audit, add_workers, bare
-from deepscope.capture.saving.leftovers import keep_job, recover, sweep_worker_folders
-from deepscope.capture.saving.retention import LARGE_BYTES, remove_oldest, traces_bytes
+from deepscope.capture.saving.retention import (
+    LARGE_BYTES,
+    keep_job,
+    recover,
+    remove_oldest,
+    sweep_worker_folders,
+    traces_bytes,
+)
 from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
 from deepscope.capture.saving.writer import request
 from deepscope.capture.sources import git_state

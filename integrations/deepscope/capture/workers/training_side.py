@@ -24,7 +24,7 @@ from deepscope.capture import torch_compat
 from deepscope.capture.lines.clock import LineTime
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.naming import workers_prefix
-from deepscope.capture.other_processes import is_alive
+from deepscope.capture.notices import is_alive
 from deepscope.capture.workers.worker_side import Flag, WorkerInit, follow_batches
 
 _PATIENCE_S = 0.5

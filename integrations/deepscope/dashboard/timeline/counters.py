@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from deepscope.analysis.numbers.counter_levels import levels
 from deepscope.analysis.numbers.memory import MemoryUse
-from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import Attribution, OwnedWork
 from deepscope.analysis.tables.memory import device_name
 from deepscope.dashboard.answer import CounterUnit, unit_named
 from deepscope.dashboard.timeline.answers import Change, Counter, CounterWindow

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, BusyTimes, Labels, Levels, Slices
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64

@@ -14,7 +14,7 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.waits import queueing
-from deepscope.analysis.ownership.owned_work import OwnedWork
+from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.printable import printable
 from deepscope.records import PHASES

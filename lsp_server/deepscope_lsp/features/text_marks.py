@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
 
-def code_lenses_register(server: DeepScopeServer) -> None:
-    """Registers `textDocument/codeLens`."""
+def register(server: DeepScopeServer) -> None:
+    """Registers `textDocument/codeLens`, `documentHighlight` and `inlayHint`."""
+    _register_highlights(server)
+    _register_inlay_hints(server)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
     def code_lens(params: types.CodeLensParams) -> list[types.CodeLens]:
@@ -114,9 +116,7 @@ def outline(lines: Sequence[str]) -> Iterator[Definition]:
         open_blocks.append((indent, f"{name}." if is_class else f"{name}.<locals>."))
 
 
-def highlights_register(server: DeepScopeServer) -> None:
-    """Registers `textDocument/documentHighlight`."""
-
+def _register_highlights(server: DeepScopeServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlight(params: types.DocumentHighlightParams) -> list[types.DocumentHighlight] | None:
         document = server.document(params.text_document.uri)
@@ -137,9 +137,7 @@ def highlights_register(server: DeepScopeServer) -> None:
         ]
 
 
-def inlay_hints_register(server: DeepScopeServer) -> None:
-    """Registers `textDocument/inlayHint`."""
-
+def _register_inlay_hints(server: DeepScopeServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
     def inlay_hint(params: types.InlayHintParams) -> list[types.InlayHint]:
         document = server.document(params.text_document.uri)

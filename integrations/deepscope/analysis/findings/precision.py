@@ -1,4 +1,4 @@
-"""DS006: products of float32 matrices on ordinary units of a device that has faster ones."""
+"""Numbers that are wider than they need to be (DS006, DS036)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import by_line, distinct
-from deepscope.analysis.findings.already_set import has_faster_products, product_type
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, location_of
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.library_options import framework_option
+from deepscope.analysis.findings.library_options import framework_option, has_faster_products, product_type
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.numbers.device_peaks import peak_of
 from deepscope.records import Finding
@@ -48,7 +48,7 @@ def _remedy(trace: Trace) -> str:
     return _AUTOCAST if has_faster_products(trace) else _REMEDY
 
 
-def _find(facts: Facts) -> Iterator[Finding]:
+def _find_float32_products(facts: Facts) -> Iterator[Finding]:
     trace, work = facts.trace, facts.work
     device, has_tensor_cores = _device(trace)
     if not facts.has_device or not has_tensor_cores:
@@ -66,7 +66,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     rate_of_wall = rate * min(1.0, facts.wall_ns * facts.devices / max(whole, 1))
     saving = (duration * rate_of_wall).astype(np.int64) // facts.devices
     for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
-        yield RULE.finding(
+        yield FLOAT32_PRODUCTS.finding(
             facts,
             location=line if line < facts.lines else -1,
             message="float32 products run without tensor cores, which would do them in TF32 or bfloat16",
@@ -76,7 +76,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "faster_by": round(1 / (1 - rate), 1),
             },
             saving_ns=int(saving[line]),
-            remedy=_remedy(trace) + framework_option(facts, RULE.code),
+            remedy=_remedy(trace) + framework_option(facts, FLOAT32_PRODUCTS.code),
         )
 
 
@@ -105,4 +105,43 @@ def _device(trace: Trace) -> tuple[str, bool]:
     return name, peak is not None and peak.bfloat16 is not None
 
 
-RULE = Rule("DS006", "float32 products without tensor cores", _find, shortens_work=True, measured_on=("device",))
+FLOAT32_PRODUCTS = Rule(
+    "DS006",
+    "float32 products without tensor cores",
+    _find_float32_products,
+    shortens_work=True,
+    measured_on=("device",),
+)
+
+
+_SHARE = 0.5
+"""Of the time: half of the bytes, and on CPUs half of the arithmetic; GPUs may save more."""
+
+
+def _find_double_precision(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).double:
+        double_ns = both_passes_ns(facts, one.operators, one.backward)
+        saving_ns = int(_SHARE * double_ns)
+        if saving_ns < max(WORTH * facts.wall_ns, 1):
+            continue
+        elsewhere = f" and goes on at {one.lines - 1} more line{'s' * (one.lines > 2)}" if one.lines > 1 else ""
+        yield DOUBLE_PRECISION.finding(
+            facts,
+            location=location_of(facts, one.place),
+            message=f"work with float64, 64 bits a number, begins here{elsewhere}",
+            evidence={
+                "double_ns": double_ns,
+                "operators_per_step": sum(use.unused for use in (*one.operators, *one.backward)),
+                "result_bytes_per_step": one.result_bytes,
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=saving_ns,
+            remedy="Unless the precision is meant: make the data float32 where it comes from (NumPy's is float64): "
+            "`torch.from_numpy(a).float()`, `torch.tensor(a, dtype=torch.float32)`; and take `.double()` and "
+            "`set_default_dtype(torch.float64)` away.",
+        )
+
+
+DOUBLE_PRECISION = Rule(
+    "DS036", "Computed with 64 bits", _find_double_precision, shortens_work=True, measured_on=("cpu",)
+)
