@@ -22,7 +22,7 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import evaluated_node, is_backward_root
 
-BESIDE_TRAINING_WORTH = 0.05
+WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
 SELDOM = 100
 """One step of so many would still log."""
@@ -34,10 +34,8 @@ _LOGS = re.compile(
     r"|.+\.(?:add_scalars?|add_histogram|add_images?|add_figure|add_text|add_embedding|set_postfix|set_postfix_str)"
     r"|tqdm\.write|self\.(?:log|log_dict)"
 )
-_BESIDE_TRAINING_REMEDY = (
-    "Log one step of a hundred (`if step % 100 == 0:`), numbers rather than tensors; add sums up in between."
-)
-_BESIDE_TRAINING_LIGHTNING = (
+_LOG_SELDOM = "Log one step of a hundred (`if step % 100 == 0:`), numbers rather than tensors; add sums up in between."
+_LOG_SELDOM_IN_LIGHTNING = (
     "Log sums at the end of an epoch (`self.log(…, on_step=False, on_epoch=True)`), and `sync_dist=True` there alone: "
     "in a step it waits for all ranks."
 )
@@ -60,7 +58,7 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
         return
     spent, runs = facts.analysis.columns["self_cpu_ns"][:-1], facts.analysis.columns["calls"][:-1]
     saving = spent - spent // SELDOM
-    worth = (saving >= max(BESIDE_TRAINING_WORTH * facts.wall_ns, 1)) & (2 * runs >= max(facts.steps, 2))
+    worth = (saving >= max(WORTH * facts.wall_ns, 1)) & (2 * runs >= max(facts.steps, 2))
     if not worth.any():
         return
     worth &= _by_text(facts, worth)
@@ -75,9 +73,7 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
                 "runs_per_step": facts.per_step(int(runs[line])),
             },
             saving_ns=int(saving[line]),
-            remedy=_BESIDE_TRAINING_LIGHTNING
-            if "lightning" in facts.trace.header.versions
-            else _BESIDE_TRAINING_REMEDY,
+            remedy=_LOG_SELDOM_IN_LIGHTNING if "lightning" in facts.trace.header.versions else _LOG_SELDOM,
         )
 
 
@@ -108,7 +104,7 @@ def _find_sanity_check(facts: Facts) -> Iterator[Finding]:
     if not check_ns or not training_ns or facts.analysis.extent.spans is not None:
         return
     ratio = check_ns / (check_ns + training_ns)
-    if ratio < BESIDE_TRAINING_WORTH:
+    if ratio < WORTH:
         return
     yield SANITY_CHECK.finding(
         facts,

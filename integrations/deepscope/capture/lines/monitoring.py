@@ -22,7 +22,7 @@ from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from deepscope.capture.lines.calibration import CalibrationWork
+from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.running_frame import RecursionHeadroom
@@ -192,7 +192,7 @@ class MonitoringHooks:
             answer = callback(code, place, *value)
             taken = clock() - started
             if answer is None and (work := overhead_budget.work_since(before)) is not None:
-                costs.add(work if is_line else CalibrationWork.CALL, taken)
+                costs.add(work if is_line else Work.CALL, taken)
             if costs.is_complete:
                 self._stop_sampling()
             if get_ident() == stacks.owner:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from time import perf_counter_ns
 
-from deepscope.capture.lines.calibration import CalibrationWork, CostSamples
+from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.emit import Pair, make_pair, sequence_number
 from deepscope.capture.lines.off_cpu import RunClock
@@ -102,17 +102,17 @@ class OverheadBudget:
 
     def pay(self) -> int:
         """Nanoseconds that recording has cost since it was last asked, beside what entries with a scope cost."""
-        costs, entry_ns = self.costs, self.costs.of(CalibrationWork.ENTRY)
+        costs, entry_ns = self.costs, self.costs.of(Work.ENTRY)
         now = (
             self.started, self.quiet, self.trials, self.silent, self.modules, self.left_alone, self.switched_off(),
             self._set_up_ns,
         )  # fmt: skip
         each = (
-            2 * costs.of(CalibrationWork.CALL),
-            costs.of(CalibrationWork.QUIET),
-            max(costs.of(CalibrationWork.TRIAL) - entry_ns, 0),
-            costs.of(CalibrationWork.SILENT),
-            costs.of(CalibrationWork.MODULE),
+            2 * costs.of(Work.CALL),
+            costs.of(Work.QUIET),
+            max(costs.of(Work.TRIAL) - entry_ns, 0),
+            costs.of(Work.SILENT),
+            costs.of(Work.MODULE),
             costs.overhead.call_ns,
             costs.overhead.off_ns,
             1,
@@ -124,16 +124,16 @@ class OverheadBudget:
         """Before a callback is timed: what `work_since` compares with."""
         return self.quiet, self.trials, self._set_ups, self.silent
 
-    def work_since(self, mark: tuple[int, int, int, int]) -> CalibrationWork | None:
+    def work_since(self, mark: tuple[int, int, int, int]) -> Work | None:
         """What the one callback since `mark` did; None where it did something that is timed by itself."""
         quiet, trials, set_ups, silent = mark
         if self._set_ups > set_ups:
             return None
         if self.trials > trials:
-            return CalibrationWork.TRIAL
+            return Work.TRIAL
         if self.silent > silent:
-            return CalibrationWork.SILENT
-        return CalibrationWork.QUIET if self.quiet > quiet else CalibrationWork.ENTRY
+            return Work.SILENT
+        return Work.QUIET if self.quiet > quiet else Work.ENTRY
 
     @property
     def left_alone(self) -> int:
@@ -163,12 +163,12 @@ class OverheadBudget:
     def _lasting_ns(self) -> int:
         costs, lines, modules = self.costs, self._line_entries(), self._module_entries()
         return (
-            max(lines - self.trials, 0) * costs.of(CalibrationWork.ENTRY)
-            + self.trials * costs.of(CalibrationWork.TRIAL)
-            + self.quiet * costs.of(CalibrationWork.QUIET)
-            + self.silent * costs.of(CalibrationWork.SILENT)
-            + modules * costs.of(CalibrationWork.MODULE)
-            + max(2 * self.calls - modules, 0) * costs.of(CalibrationWork.CALL)
+            max(lines - self.trials, 0) * costs.of(Work.ENTRY)
+            + self.trials * costs.of(Work.TRIAL)
+            + self.quiet * costs.of(Work.QUIET)
+            + self.silent * costs.of(Work.SILENT)
+            + modules * costs.of(Work.MODULE)
+            + max(2 * self.calls - modules, 0) * costs.of(Work.CALL)
             + self.left_alone * costs.overhead.call_ns
         )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from deepscope.capture.dynamo import hide_modules
-from deepscope.capture.lines.calibration import CalibrationWork, CostSamples
+from deepscope.capture.lines.calibration import CostSamples, Work
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.emit import cost_of_operator_ns
 from deepscope.capture.lines.hooks import make_hooks
@@ -239,7 +239,7 @@ class _Window:
         account = LineAccount(
             backend=self._hooks.backend if self._is_hooked else None,
             entries=sum(entries),
-            cost_ns=_costs.of(CalibrationWork.ENTRY),
+            cost_ns=_costs.of(Work.ENTRY),
             operator_ns=self._operator_ns,
             total_ns=self._overhead_budget.cost_ns,
             calls=self._overhead_budget.calls,

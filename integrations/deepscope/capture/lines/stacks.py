@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 
-from deepscope.capture.lines.calibration import CalibrationWork
+from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.emit import Pair, make_pair, profiler_enabled, sequence_number
 from deepscope.capture.lines.modules import ModuleCalls
@@ -223,7 +223,7 @@ class Stacks:
             stack.append(entry)
             pair[0]()
         if started:
-            costs.add(CalibrationWork.MODULE, perf_counter_ns() - started)
+            costs.add(Work.MODULE, perf_counter_ns() - started)
 
     def set_line(self, stack: Stack, line: int | None) -> None:
         """The top frame is at `line` now (None: at code of no line); its scope takes the place of the last."""

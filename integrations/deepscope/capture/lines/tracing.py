@@ -16,7 +16,7 @@ from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from deepscope.capture.lines.calibration import CalibrationWork
+from deepscope.capture.lines.calibration import Work
 from deepscope.capture.lines.code_facts import Loop, is_resumed
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.off_cpu import Pulse
@@ -317,7 +317,7 @@ class TracingHooks:
             if costs.is_complete:
                 return on_local
             if event in ("line", "return") and (work := overhead_budget.work_since(before)) is not None:
-                costs.add(work if event == "line" else CalibrationWork.CALL, taken)
+                costs.add(work if event == "line" else Work.CALL, taken)
             begin_stretch(stack, perf_counter_ns())
             return on_local_sampled
 
