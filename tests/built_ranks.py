@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from deepscope.ranks.finding import clause
 from deepscope.ranks.results import (
-    Clock,
     CollectiveRow,
     DomainRow,
     Failure,
-    Figure,
     GroupRow,
     LinkRow,
     PairRow,
+    RankClock,
+    RankFigure,
     RankRow,
     RanksReport,
     Straggler,
@@ -63,10 +63,10 @@ def four() -> RanksReport:
         part_names=PARTS,
         slowest=[2, 1, 0, 3],
         clocks=[
-            Clock(rank=0, offset_ns=0, residual_ns=0, calls=120),
-            Clock(rank=1, offset_ns=-1_204 * US, residual_ns=3_200, calls=120),
-            Clock(rank=2, offset_ns=88 * MS, residual_ns=5_100, calls=120),
-            Clock(rank=3),
+            RankClock(rank=0, offset_ns=0, residual_ns=0, calls=120),
+            RankClock(rank=1, offset_ns=-1_204 * US, residual_ns=3_200, calls=120),
+            RankClock(rank=2, offset_ns=88 * MS, residual_ns=5_100, calls=120),
+            RankClock(rank=3),
         ],
         groups=[
             GroupRow(name="0", description="default_pg", role="world", ranks="0-5", size=6, here=4, calls=480,
@@ -111,8 +111,8 @@ def four() -> RanksReport:
             Straggler(
                 rank=2, late_calls=112, calls=120, excess_ns=38 * MS, held_ns=110 * MS, cause="work",
                 figures=[
-                    Figure(label="calls of aten::mm", kind="count", value=640, typical=480),
-                    Figure(label="time of a call", kind="time", value=52 * US, typical=51 * US),
+                    RankFigure(label="calls of aten::mm", kind="count", value=640, typical=480),
+                    RankFigure(label="time of a call", kind="time", value=52 * US, typical=51 * US),
                 ],
                 part="CPU", part_ns=28 * MS, file="/home/me/project/train.py", line=14, function="augment",
                 text="batch = torch.relu(batch @ noise)", line_ns=36 * MS,
@@ -148,7 +148,9 @@ def thousand(count: int = 1024) -> RanksReport:
         ranks=rows,
         part_names=PARTS,
         slowest=[one.rank for one in slowest],
-        clocks=[Clock(rank=rank, offset_ns=rank * US, residual_ns=rank % 97 * 100, calls=40) for rank in range(count)],
+        clocks=[
+            RankClock(rank=rank, offset_ns=rank * US, residual_ns=rank % 97 * 100, calls=40) for rank in range(count)
+        ],
         groups=[
             GroupRow(name=str(host), description=f"tp_{host}", role="tensor", ranks=f"{8 * host}-{8 * host + 7}",
                      size=8, here=8, calls=96, time_ns=(200 - host) * MS, exposed_ns=20 * MS,

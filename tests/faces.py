@@ -26,7 +26,7 @@ from deepscope.report.csv_report import csv_report
 from deepscope.report.event_names import readable
 from deepscope.report.json_report import json_report
 from deepscope.report.text import text_report
-from deepscope.report.top_report import Question, ranking
+from deepscope.report.top_report import TopQuestion, ranking
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
@@ -210,7 +210,7 @@ def as_csv(profile: Profile) -> Said:
 
 def top(profile: Profile) -> Said:
     """`deepscope top`."""
-    rows = ranking(profile, Question()).rows
+    rows = ranking(profile, TopQuestion()).rows
     if not rows:
         return {}
     first = rows[0]

@@ -42,7 +42,7 @@ def hide_what_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process of its own: modules, optimizers and results of other tests hold nothing that is recorded."""
     from deepscope.capture.memory import surveys
 
-    all_living = surveys.living
+    all_living = surveys.find_live_objects
     known = all_living(tensors=True)
     hidden = {id(one) for kind in (known.modules, known.optimizers, known.tensors) for one in kind}
 
@@ -53,7 +53,7 @@ def hide_what_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     living.known = known  # type: ignore[attr-defined]  # kept alive, so that no later object has one of their numbers
-    monkeypatch.setattr(surveys, "living", living)
+    monkeypatch.setattr(surveys, "find_live_objects", living)
 
 
 OutOfMemoryError = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)

@@ -17,7 +17,7 @@ import msgspec
 
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.dashboard.timeline.build import build_timeline
-from deepscope.dashboard.timeline.columns import Columns
+from deepscope.dashboard.timeline.columns import TimelineColumns
 from deepscope.dashboard.timeline.index import TimelineIndex
 from deepscope.store.cache import load_columns, save_columns
 from deepscope.store.files import single_file
@@ -88,7 +88,7 @@ def main() -> None:
         columns, measured["build_s"] = timed(lambda: build_timeline(attribute(trace)))
         measured["build_cpu_s"] = time.process_time() - begun
         _, measured["keep_s"] = timed(lambda: save_columns("timeline", file, columns, partial=False))
-    kept, measured["open_s"] = timed(lambda: load_columns("timeline", file, Columns, partial=False))
+    kept, measured["open_s"] = timed(lambda: load_columns("timeline", file, TimelineColumns, partial=False))
     if kept is None:
         raise RuntimeError("it was not kept")
     print(json.dumps(measured | asked(TimelineIndex(kept), options.windows)))

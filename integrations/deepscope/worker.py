@@ -12,14 +12,14 @@ from deepscope.processes import Answered, Progress, serve
 from deepscope.store.files import using
 from deepscope.store.loader import LoadRequest
 from deepscope.store.opening import Parsed, keep, parsed_within
-from deepscope.store.requests import Asked, ColumnsRequest, answer
+from deepscope.store.requests import ColumnsRequest, RankRequest, answer
 
 
 def work(body: bytes, progress: Progress) -> Answered:
     """The answer to one request; what was parsed for it is kept once it is given."""
-    request = msgspec.msgpack.decode(body, type=Asked | ColumnsRequest | LoadRequest)
+    request = msgspec.msgpack.decode(body, type=RankRequest | ColumnsRequest | LoadRequest)
     with parsed_within() as parsed:
-        if isinstance(request, Asked):
+        if isinstance(request, RankRequest):
             with using(request.settings):
                 found = answer(request.request, progress)
         else:

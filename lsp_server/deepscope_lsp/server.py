@@ -17,7 +17,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.language_server import lsp_method
 
-from deepscope_lsp.engine.session import Document, Session
+from deepscope_lsp.engine.session import Document, EditorSession
 from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.positions import Units
 from deepscope_lsp.uris import to_uri
@@ -131,7 +131,7 @@ class DeepScopeServer(LanguageServer):
             notebook_document_sync=NOTEBOOKS,
             protocol_cls=DocumentProtocol,
         )
-        self.session = Session(to_uri)
+        self.session = EditorSession(to_uri)
         self.units = Units()
         self._said: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()

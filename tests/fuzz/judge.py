@@ -40,7 +40,7 @@ from deepscope.report.json_report import json_report
 from deepscope.report.line_report import line_json, line_text
 from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
-from deepscope.report.top_report import Question, ranking, top_csv, top_json, top_text
+from deepscope.report.top_report import TopQuestion, ranking, top_csv, top_json, top_text
 from deepscope.store import load_profile
 from deepscope.store.analyses import Traces
 from deepscope_lsp.engine.profile.profile_index import ProfileIndex
@@ -90,7 +90,7 @@ def _make_parts(path: Path, case: Case, whole: Profile) -> None:
     for name in ("calls", "self_device_ns", "total_device_ns", "self_cpu_ns", "flops"):
         sums = [sum(getattr(row, name) for row in rows) for rows in (detailed.operators_in_detail, whole.operators)]
         assert sums[0] == sums[1], name
-    question = Question(by="type")
+    question = TopQuestion(by="type")
     found = ranking(detailed, question)
     top_text(detailed, found, question, limit=0, width=80).encode("utf-8")
     top_json(detailed, found, question, limit=0)

@@ -361,7 +361,7 @@ def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones
     from deepscope.report.csv_report import csv_report
     from deepscope.report.json_report import report_object
     from deepscope.report.text import text_report
-    from deepscope.report.top_report import Question, ranking, top_csv, top_json, top_text
+    from deepscope.report.top_report import TopQuestion, ranking, top_csv, top_json, top_text
 
     profile = profile_of(path, ("shapes", "stacks"))
     whole = sum(row.self_device_ns for row in profile.operators)
@@ -372,7 +372,7 @@ def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones
     for width in (80, 160):
         table = text_report(profile, by="operator", width=width).split("\n\n")[1]
         assert max(map(cell_len, table.splitlines())) <= width
-    for question in (Question(), Question(by="type"), Question(aggregate="max", sort="total-cpu")):
+    for question in (TopQuestion(), TopQuestion(by="type"), TopQuestion(aggregate="max", sort="total-cpu")):
         found = ranking(profile, question)
         shown = json.loads(top_json(profile, found, question, limit=0))["rows"]
         assert len(shown) == found.of == len(list(csv.DictReader(io.StringIO(top_csv(found, limit=0)))))

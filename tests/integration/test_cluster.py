@@ -20,10 +20,10 @@ import deepscope
 from deepscope.errors import MissingExtraError, NoTraceError, OptionError
 from deepscope.records import WHOLE
 from deepscope.store import cache, each, requests
-from deepscope.store.each import Wanted, read_each
+from deepscope.store.each import EachRequest, read_each
 from deepscope.store.files import RemoteSettings
 from deepscope.store.ranks import read_ranks
-from deepscope.store.requests import Asked, ReadRequest
+from deepscope.store.requests import RankRequest, ReadRequest
 from deepscope.store.runs import select
 from random_traces import random_trace
 
@@ -125,7 +125,7 @@ def test_the_cache_of_a_worker_has_its_limit_too(folder: Path, monkeypatch: pyte
     profiles = cache.cache_folder() / "kept"
     left = []
     for request in asked[:2]:
-        each.answer_there(msgspec.msgpack.encode(Asked(request, RemoteSettings())), each._version())
+        each.answer_there(msgspec.msgpack.encode(RankRequest(request, RemoteSettings())), each._version())
         left.append(len(list(profiles.iterdir())))
     assert left == [0, 2]  # now and then is enough
 
@@ -277,7 +277,7 @@ def test_paths_that_the_workers_do_not_have_are_told(
     folder: Path, workers: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = select(str(folder)).files
-    wanted = Wanted("profile", WHOLE, cache=False, scheduler=workers.address)
+    wanted = EachRequest("profile", WHOLE, cache=False, scheduler=workers.address)
     there = {file.path for file in files}
     for path in there:
         Path(path).rename(path + ".away")

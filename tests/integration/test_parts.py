@@ -13,7 +13,7 @@ from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.build import build_profile
 from deepscope.analysis.numbers.parts import OTHER, Parts, folded
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.analysis.ownership.below import Places
+from deepscope.analysis.ownership.below import NumberedParts
 from deepscope.analysis.ownership.compiled import told_calls
 from deepscope.analysis.tables.call_tree import all_parts
 from deepscope.dashboard.pages.flame import FlameQuestion, flame
@@ -91,7 +91,7 @@ def walked(path: Path) -> Counter[tuple[int, ...]]:
     analysis = analysis_of(path)
     attribution = analysis.attribution
     trace, calls, scopes, work = attribution.trace, attribution.calls, attribution.scopes, attribution.work
-    known = Places()
+    known = NumberedParts()
     modules = {
         int(node): int(module) for node, module in zip(analysis.modules.nodes, analysis.modules.module, strict=True)
     }

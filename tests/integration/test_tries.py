@@ -15,7 +15,7 @@ from deepscope.trials import session as sessions
 from deepscope.trials.judgement import FLOAT32_ROUNDING, compared_losses, step_ns
 from deepscope.trials.messages import Answer
 from deepscope.trials.remedies import REMEDIES
-from deepscope.trials.runs import Command, RunFailedError, Runs
+from deepscope.trials.runs import Command, ProgramRuns, RunFailedError
 from warm_python import run_command
 
 WARMUP, STEPS = 2, 3
@@ -64,7 +64,7 @@ def write(folder: Path, *, item: str = "noise = 0", backward: str = "loss.backwa
 
 def run_in(folder: Path, *names: str, rounding: float = 0.0, words: tuple[str, ...] = ("train.py",), **settings):
     """One run of the program in a folder, with remedies."""
-    runs = Runs(Command.parsed(words, working=folder), time.monotonic() + 240)
+    runs = ProgramRuns(Command.parsed(words, working=folder), time.monotonic() + 240)
     try:
         changes = [REMEDIES[name].change(dict(settings)) for name in names]
         return runs.run(warmup=WARMUP, steps=STEPS, changes=changes, rounding=rounding)

@@ -1,30 +1,30 @@
 import pytest
 
-from deepscope.lightning.actions import Loop, Mark, annotation_name, classify
+from deepscope.lightning.actions import Loop, LoopMark, annotation_name, classify
 
 
 @pytest.mark.parametrize(
     ("name", "mark", "loop"),
     [
-        ("[_TrainingEpochLoop].train_dataloader_next", Mark.BATCH_START, Loop.TRAIN),
-        ("[LightningModule]Net.on_train_batch_end", Mark.BATCH_END, Loop.TRAIN),
-        ("run_training_epoch", Mark.EPOCH_END, Loop.TRAIN),
-        ("[Callback]EarlyStopping{'monitor': 'val_loss', 'mode': 'min'}.on_train_end", Mark.LOOP_END, Loop.TRAIN),
-        ("[LightningModule]Net.on_validation_model_eval", Mark.ENTER, Loop.VALIDATE),
-        ("[_EvaluationLoop].val_next", Mark.BATCH_START, Loop.VALIDATE),
-        ("[_EvaluationLoop].test_next", Mark.BATCH_START, Loop.TEST),
-        ("[_PredictionLoop].predict_next", Mark.BATCH_START, Loop.PREDICT),
-        ("[Callback]Bar.on_exception", Mark.EXCEPTION, None),
-        ("run_training_batch", Mark.NONE, None),
-        ("my own action", Mark.NONE, None),
+        ("[_TrainingEpochLoop].train_dataloader_next", LoopMark.BATCH_START, Loop.TRAIN),
+        ("[LightningModule]Net.on_train_batch_end", LoopMark.BATCH_END, Loop.TRAIN),
+        ("run_training_epoch", LoopMark.EPOCH_END, Loop.TRAIN),
+        ("[Callback]EarlyStopping{'monitor': 'val_loss', 'mode': 'min'}.on_train_end", LoopMark.LOOP_END, Loop.TRAIN),
+        ("[LightningModule]Net.on_validation_model_eval", LoopMark.ENTER, Loop.VALIDATE),
+        ("[_EvaluationLoop].val_next", LoopMark.BATCH_START, Loop.VALIDATE),
+        ("[_EvaluationLoop].test_next", LoopMark.BATCH_START, Loop.TEST),
+        ("[_PredictionLoop].predict_next", LoopMark.BATCH_START, Loop.PREDICT),
+        ("[Callback]Bar.on_exception", LoopMark.EXCEPTION, None),
+        ("run_training_batch", LoopMark.NONE, None),
+        ("my own action", LoopMark.NONE, None),
     ],
 )
-def test_an_action_says_where_its_loop_stands(name: str, mark: Mark, loop: Loop | None) -> None:
+def test_an_action_says_where_its_loop_stands(name: str, mark: LoopMark, loop: Loop | None) -> None:
     assert (classify(name).mark, classify(name).loop) == (mark, loop)
 
 
 def test_a_batch_ends_with_the_modules_own_hook_which_comes_after_the_callbacks() -> None:
-    assert classify("[Callback]Bar.on_train_batch_end").mark is Mark.NONE
+    assert classify("[Callback]Bar.on_train_batch_end").mark is LoopMark.NONE
 
 
 @pytest.mark.parametrize(

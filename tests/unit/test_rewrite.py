@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from deepscope.analysis.ownership.call_stacks import CUT_MARK
-from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
+from deepscope.capture.saving.rewrite import Instructions, RewriteOutcome, rewrite
 from deepscope.capture.saving.writer import request
 from deepscope.errors import TraceError
 from deepscope.processes import HelperProcess
@@ -299,7 +299,7 @@ def test_the_other_process_answers_as_a_call_does(tmp_path: Path) -> None:
     assert process is not None
     answer = process.ask(request(msgspec.json.encode(instructions), raw=raw, local_rank=0))
     process.end()
-    assert msgspec.json.decode(answer, type=Outcome) == rewrite(instructions)
+    assert msgspec.json.decode(answer, type=RewriteOutcome) == rewrite(instructions)
 
 
 def many_operators(count: int, frames: int) -> tuple[TraceBuilder, dict[str, Any]]:

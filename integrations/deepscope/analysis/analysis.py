@@ -11,7 +11,7 @@ from deepscope.analysis.numbers.added_by_recording import Added, added_by_record
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
 from deepscope.analysis.numbers.framework_time import FrameworkTime
-from deepscope.analysis.numbers.idle import Timeline, timeline
+from deepscope.analysis.numbers.idle import HostTimeline, timeline
 from deepscope.analysis.numbers.idle_causes import idle_by_cause
 from deepscope.analysis.numbers.lines import line_columns
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
@@ -61,7 +61,7 @@ class Analysis:
     """Idle time by line and cause; zeros where the CPU is the device."""
     framework: FrameworkTime
     """The part of the lines' cost that is the framework's own."""
-    timeline: Timeline | None
+    timeline: HostTimeline | None
     """What the training thread was on in the window; None without a device, which has idle time to explain."""
     python_by_run: Int64
     """`CpuTime.python_by_run`."""

@@ -10,7 +10,7 @@ from os import getpid
 from torch.profiler import record_function
 
 from deepscope.capture.lines.emit import Pair, make_pair
-from deepscope.capture.lines.running_frame import bury
+from deepscope.capture.lines.running_frame import keep_forever
 from deepscope.trace.format.span_names import annotation_name
 
 
@@ -90,7 +90,7 @@ class Annotations:
         try:
             pair[1]()
         except RuntimeError:  # Ctrl-C came between the note and the span
-            bury(pair)
+            keep_forever(pair)
         else:
             idle.append(pair)
         del self._open[index]

@@ -134,10 +134,10 @@ class ModelModes:
         """It takes some 30 ms in a program of a million objects."""
         from torch import nn, optim
 
-        from deepscope.capture.process_hooks.live_objects import living
+        from deepscope.capture.process_hooks.live_objects import live_objects
 
         self._scans += 1
-        modules, optimizers = living([nn.Module, optim.Optimizer])
+        modules, optimizers = live_objects([nn.Module, optim.Optimizer])
         owners: dict[int, Any] = {}
         for module in modules:
             with suppress(Exception):  # one that is not made to its end

@@ -8,9 +8,9 @@ from pathlib import Path
 from deepscope.capture import naming
 from deepscope.capture.audit.step_audit import StepAudit
 from deepscope.capture.naming import check_space, make_trace_folder
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.saving.rewrite import Instructions
-from deepscope.capture.saving.saver import Job
+from deepscope.capture.saving.saver import SaveJob
 from deepscope.capture.step_timer import StepTimer
 from deepscope.capture.window import Window
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
@@ -18,16 +18,16 @@ from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
 def exported(
     window: Window,
-    session: Session,
+    session: RecordingSession,
     folder: Path,
     *,
     schedule: Mapping[str, int] | None,
     timer: StepTimer,
     complete: bool,
-    otherwise: Job | None = None,
+    otherwise: SaveJob | None = None,
     skip_if_empty: bool = False,
     audit: StepAudit | None = None,
-) -> Job:
+) -> SaveJob:
     """Has torch write the window's events into `folder`, which is made where it is missing.
 
     Raises `RecorderError` where the folder or the space in it cannot be had, and what torch raises.
@@ -64,7 +64,7 @@ def exported(
         align_time=session.options.align_time,
         skip_if_empty=skip_if_empty,
     )
-    return Job(
+    return SaveJob(
         instructions=instructions,
         otherwise=otherwise,
         worker_timings=window.worker_timings,

@@ -34,7 +34,7 @@ class LoaderPass:
     """From the making of an iterator to its end. Neither the iterator nor its loader is kept alive."""
 
     def __init__(self, timer: RunTimer, loader: Any = None) -> None:
-        self.mark = Mark(timer)
+        self.mark = TimeMark(timer)
         """Where it began."""
         self.kind = PassKind.UNDECIDED
         self.batches = 0
@@ -65,7 +65,7 @@ class LoaderPass:
             self._iterator = weakref.ref(iterator, lambda _: died(self))
 
 
-class Mark:
+class TimeMark:
     """A moment of the run: what passed since then can be moved to another part."""
 
     def __init__(self, timer: RunTimer) -> None:
@@ -78,7 +78,7 @@ class Mark:
         self._data_ns, self._steps_ns = so_far_ns("data"), so_far_ns("steps")
         self._evaluation_ns = so_far_ns("evaluation")
 
-    def later(self, other: Mark) -> Mark:
+    def later(self, other: TimeMark) -> TimeMark:
         """The later one of two."""
         return self if self._data_ns + self._steps_ns >= other._data_ns + other._steps_ns else other
 

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from deepscope.capture.evaluation_window import ModelModes
-from deepscope.capture.loader_pass import LoaderPass, Mark, PassKind
+from deepscope.capture.loader_pass import LoaderPass, PassKind, TimeMark
 from deepscope.capture.run_timer import RunTimer
 from deepscope.trace.format.run_account import RunAccount, RunPartName
 
@@ -39,7 +39,7 @@ class LoopTimer:
         self._pause: Literal["", "behind step", "between"] = ""
         """What passes now is a step's if another step ends; behind a step also if its loader goes on."""
         self._pause_from_ns = 0
-        self._step_end = Mark(self.timer)
+        self._step_end = TimeMark(self.timer)
         self._modes = ModelModes()
         if begins_step:
             self._begin_pause("between")
@@ -140,7 +140,7 @@ class LoopTimer:
             self._turn_to(self._evaluation)
         else:
             if one.kind is PassKind.OTHER:
-                one.kind, one.is_over, one.mark = PassKind.UNDECIDED, False, Mark(self.timer)
+                one.kind, one.is_over, one.mark = PassKind.UNDECIDED, False, TimeMark(self.timer)
             self._turn_to("data")
 
     def take(self, one: LoaderPass) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deepscope.capture.audit.step_audit import StepAudit
 from deepscope.capture.end_memory import EndMemoryWatch
 from deepscope.capture.export import exported
-from deepscope.capture.lines.running_frame import bury
+from deepscope.capture.lines.running_frame import keep_forever
 from deepscope.capture.naming import check_folder, seen_from_here
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import open_recorders, termination
@@ -24,9 +24,9 @@ from deepscope.capture.process_hooks.termination import end_with, guarded
 from deepscope.capture.process_hooks.threads import call_between_lines
 from deepscope.capture.resources import Resources
 from deepscope.capture.run_counters import counters_of_run
-from deepscope.capture.saving.header import Session, checked_metadata
-from deepscope.capture.saving.saver import Job, Pending, Saver, patience_s, wait_for_profile
-from deepscope.capture.schedule import WHOLE_BLOCK, Action, Move, Plan, Schedule
+from deepscope.capture.saving.header import RecordingSession, checked_metadata
+from deepscope.capture.saving.saver import Pending, SaveJob, Saver, patience_s, wait_for_profile
+from deepscope.capture.schedule import WHOLE_BLOCK, Move, Plan, Schedule, StepAction
 from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerClocks
@@ -96,7 +96,7 @@ class Recorder:
 
     def __init__(
         self,
-        session: Session,
+        session: RecordingSession,
         plan: Plan | None = None,
         *,
         folder: Path,
@@ -257,7 +257,7 @@ class Recorder:
         schedule = self._session.agreed_schedule(Schedule.of(self._session.options, total_steps), total_steps)
         self._beginning = Plan(schedule)
         self._plan = self._beginning.next()
-        if self._plan.action is Action.RESERVE:
+        if self._plan.action is StepAction.RESERVE:
             return
         if self._plan.action.is_recorded:
             self._state = _State.RECORDING  # The window is the schedule's own.
@@ -304,7 +304,7 @@ class Recorder:
         """The plan's next step begins; while another recorder of this owner has its window open, the plan waits."""
         is_taken = self._window is None and (self._left is not None or open_recorders.is_taken(self))
         plan = self._plan.next(may_reserve=not is_taken)
-        if is_taken and plan.action is not Action.PASS:
+        if is_taken and plan.action is not StepAction.PASS:
             return
         if Move.STEP in plan.moves and self._window is not None and (shortage := self._window.shortage()) is not None:
             self._end_short_of_memory(self._window, shortage)
@@ -504,7 +504,7 @@ class Recorder:
         if self._audit is not None:
             self._audit.stop()
 
-    def _save(self, job: Job) -> None:
+    def _save(self, job: SaveJob) -> None:
         pending = Pending()
         self._pending.append(pending)
         self._saver.save(replace(job, on_end=pending.end))
@@ -618,10 +618,10 @@ class Recorder:
         window: Window,
         *,
         complete: bool,
-        otherwise: Job | None = None,
+        otherwise: SaveJob | None = None,
         skip_if_empty: bool = False,
         audit: StepAudit | None = None,
-    ) -> Job:
+    ) -> SaveJob:
         return exported(
             window,
             self._session,
@@ -670,7 +670,7 @@ class Recorder:
         """The process ends, and with it the thread that could end the window; should that end first, it still does."""
         left = self._left
         if left is not None:
-            bury(left)
+            keep_forever(left)
             warn(_LOST)
             reserve, self._reserve = self._reserve, None
             if reserve is not None and left.is_wanted:

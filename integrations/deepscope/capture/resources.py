@@ -9,7 +9,7 @@ from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.counters.machine import sampler_of
 from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
 from deepscope.capture.run_counters import RunCounters
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.workers.training_side import WorkerClocks
 
 
@@ -20,7 +20,9 @@ class Resources:
     they are this recorder's.
     """
 
-    def __init__(self, session: Session, workers: WorkerClocks | None, run_counters: RunCounters | None) -> None:
+    def __init__(
+        self, session: RecordingSession, workers: WorkerClocks | None, run_counters: RunCounters | None
+    ) -> None:
         options, code = session.options, session.user_code
         self.lines = line_recorder(options, code)
         self._own_workers = worker_clocks(options, code) if workers is None else None

@@ -15,7 +15,7 @@ from deepscope.capture.counters.sampler import Counted, SamplingThread
 from deepscope.capture.counters.samples import counter_events
 from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.naming import current_folder, run_counters_path
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.trace.format.header import Clock, Header
 
 KEEP_EVERY_S = 300.0
@@ -88,7 +88,7 @@ class RunCounters:
         self._file = target
 
 
-def counters_of_run(session: Session, folder: Path) -> RunCounters | None:
+def counters_of_run(session: RecordingSession, folder: Path) -> RunCounters | None:
     """What counts them, not started; None where the options do not ask for it. `folder`: where the file goes."""
     options, where = session.options, current_folder() / folder
     if options.counters != "run":

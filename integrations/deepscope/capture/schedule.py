@@ -16,7 +16,7 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.errors import OptionError
 
 
-class Action(Enum):
+class StepAction(Enum):
     """What becomes of a step."""
 
     PASS = auto()
@@ -30,7 +30,7 @@ class Action(Enum):
     @property
     def is_recorded(self) -> bool:
         """Whether the step belongs to a window of the schedule."""
-        return self is Action.RECORD or self is Action.RECORD_LAST
+        return self is StepAction.RECORD or self is StepAction.RECORD_LAST
 
 
 _LOOK_AHEAD = 10_000
@@ -38,10 +38,10 @@ _LOOK_AHEAD = 10_000
 
 
 _OF_TORCH = {
-    ProfilerAction.NONE: Action.PASS,
-    ProfilerAction.WARMUP: Action.WARM_UP,
-    ProfilerAction.RECORD: Action.RECORD,
-    ProfilerAction.RECORD_AND_SAVE: Action.RECORD_LAST,
+    ProfilerAction.NONE: StepAction.PASS,
+    ProfilerAction.WARMUP: StepAction.WARM_UP,
+    ProfilerAction.RECORD: StepAction.RECORD,
+    ProfilerAction.RECORD_AND_SAVE: StepAction.RECORD_LAST,
 }
 """What a caller's own schedule may answer with."""
 
@@ -50,7 +50,7 @@ _OF_TORCH = {
 class Schedule:
     """The action for each step, 0-based."""
 
-    action: Callable[[int], Action]
+    action: Callable[[int], StepAction]
     """Raises `OptionError` when a caller's own schedule answers with something else than torch's actions."""
     is_sure: bool
     """Whether the first step need not be recorded in reserve."""
@@ -99,11 +99,11 @@ class Schedule:
         return step if numbers is None else step + (numbers["skip_first"] - step) % _cycle(numbers)
 
 
-WHOLE_BLOCK = Schedule(lambda _step: Action.RECORD, is_sure=True)
+WHOLE_BLOCK = Schedule(lambda _step: StepAction.RECORD, is_sure=True)
 """One window from the start to the stop, whether there are steps or not."""
 
 
-_OVER = Schedule(lambda _step: Action.PASS, is_sure=True, has_ended=lambda: True)
+_OVER = Schedule(lambda _step: StepAction.PASS, is_sure=True, has_ended=lambda: True)
 
 
 def _cycle(numbers: Mapping[str, int]) -> int:
@@ -121,23 +121,23 @@ def _shortened(options: RecordingOptions, total_steps: int | None) -> dict[str, 
     return numbers
 
 
-def _cycles(*, skip_first: int, wait: int, warmup: int, active: int, repeat: int) -> Callable[[int], Action]:
+def _cycles(*, skip_first: int, wait: int, warmup: int, active: int, repeat: int) -> Callable[[int], StepAction]:
     """As `torch.profiler.schedule`, which warns at `warmup=0`."""
     length = wait + warmup + active
 
-    def action(step: int) -> Action:
+    def action(step: int) -> StepAction:
         cycle, position = divmod(step - skip_first, length)
         if cycle < 0 or (repeat and cycle >= repeat) or position < wait:
-            return Action.PASS
+            return StepAction.PASS
         if position < wait + warmup:
-            return Action.WARM_UP
-        return Action.RECORD if position < length - 1 else Action.RECORD_LAST
+            return StepAction.WARM_UP
+        return StepAction.RECORD if position < length - 1 else StepAction.RECORD_LAST
 
     return action
 
 
-def _checked(schedule: Callable[[int], Any]) -> Callable[[int], Action]:
-    def action(step: int) -> Action:
+def _checked(schedule: Callable[[int], Any]) -> Callable[[int], StepAction]:
+    def action(step: int) -> StepAction:
         answer = schedule(step)
         if not isinstance(answer, ProfilerAction) or answer not in _OF_TORCH:
             raise OptionError(
@@ -148,12 +148,12 @@ def _checked(schedule: Callable[[int], Any]) -> Callable[[int], Action]:
     return action
 
 
-def _opens(action: Callable[[int], Action], total_steps: int) -> bool:
+def _opens(action: Callable[[int], StepAction], total_steps: int) -> bool:
     return any(action(step).is_recorded for step in range(total_steps))
 
 
-def _last_step_of(total_steps: int) -> Callable[[int], Action]:
-    return lambda step: Action.RECORD_LAST if step == total_steps - 1 else Action.PASS
+def _last_step_of(total_steps: int) -> Callable[[int], StepAction]:
+    return lambda step: StepAction.RECORD_LAST if step == total_steps - 1 else StepAction.PASS
 
 
 # A window by time: it opens so many seconds after the first step, and closes so many seconds later, between two steps.
@@ -198,25 +198,25 @@ class TimeWindow:
         self._end: int | None = None
         """The first step that is not recorded, once it is agreed on."""
 
-    def action(self, step: int) -> Action:
+    def action(self, step: int) -> StepAction:
         """What becomes of the step that begins now."""
         now = self._clock()
         if step == 0 or self.is_over:
-            return Action.PASS
+            return StepAction.PASS
         if self._began is None:
             self._began = now
         if self._prepare is None and now - self._began >= self._after_seconds:
             self._prepare = self._ahead("begin", step, now)
         if self._prepare is None or step < self._prepare:
-            return Action.PASS
+            return StepAction.PASS
         if self._opened is None and step < self._prepare + self._warmup:
-            return Action.WARM_UP
+            return StepAction.WARM_UP
         if self._opened is None:
             self._opened = now
         if self._end is None and now - self._opened >= self._seconds:
             self._end = self._ahead("end", step, now)
         self.is_over = self._end is not None and step >= self._end
-        return Action.PASS if self.is_over else Action.RECORD
+        return StepAction.PASS if self.is_over else StepAction.RECORD
 
     def _ahead(self, what: str, step: int, now: float) -> int:
         """The agreed step; this one where no other rank is there."""
@@ -260,12 +260,12 @@ class Move(Enum):
     """The schedule's window ends and is saved."""
 
 
-_ENDS = {Action.RECORD: Move.CLOSE, Action.RECORD_LAST: Move.CLOSE, Action.RESERVE: Move.SET_ASIDE}
+_ENDS = {StepAction.RECORD: Move.CLOSE, StepAction.RECORD_LAST: Move.CLOSE, StepAction.RESERVE: Move.SET_ASIDE}
 _BEGINS = {
-    Action.WARM_UP: Move.PREPARE,
-    Action.RECORD: Move.OPEN,
-    Action.RECORD_LAST: Move.OPEN,
-    Action.RESERVE: Move.OPEN_IN_RESERVE,
+    StepAction.WARM_UP: Move.PREPARE,
+    StepAction.RECORD: Move.OPEN,
+    StepAction.RECORD_LAST: Move.OPEN,
+    StepAction.RESERVE: Move.OPEN_IN_RESERVE,
 }
 
 
@@ -275,18 +275,18 @@ class Plan(NamedTuple):
     schedule: Schedule
     step: int = -1
     """-1 before the first."""
-    before: Action = Action.PASS
+    before: StepAction = StepAction.PASS
     """What became of the step before, where a window may be open from it."""
-    action: Action = Action.PASS
+    action: StepAction = StepAction.PASS
     """What becomes of this one."""
 
     @property
     def moves(self) -> tuple[Move, ...]:
         """What is done as this step begins, in order."""
         _, _, before, action = self
-        if before is Action.PASS is action or before is Action.WARM_UP is action:
+        if before is StepAction.PASS is action or before is StepAction.WARM_UP is action:
             return ()
-        if before is Action.RECORD and action.is_recorded:
+        if before is StepAction.RECORD and action.is_recorded:
             return (Move.STEP,)
         return tuple(move for move in (_ENDS.get(before), _BEGINS.get(action)) if move is not None)
 
@@ -300,7 +300,7 @@ class Plan(NamedTuple):
         step = self.step + 1
         action = self.schedule.action(step)
         if step == 0 and may_reserve and not self.schedule.is_sure and not action.is_recorded:
-            action = Action.RESERVE
+            action = StepAction.RESERVE
         return Plan(self.schedule, step, self.action, action)
 
     def broken_off(self) -> Plan:
@@ -309,7 +309,7 @@ class Plan(NamedTuple):
         if schedule.numbers is None:
             return Plan(_OVER, self.step)
         first = schedule.next_cycle(self.step + 1)
-        rest = replace(schedule, action=lambda step: Action.PASS if step < first else schedule.action(step))
+        rest = replace(schedule, action=lambda step: StepAction.PASS if step < first else schedule.action(step))
         return Plan(rest, self.step)
 
     def cut_short(self) -> Plan:

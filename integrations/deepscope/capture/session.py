@@ -25,8 +25,8 @@ from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_op
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.run_timer import write_account
 from deepscope.capture.run_watch import RunWatch
-from deepscope.capture.saving.header import Session
-from deepscope.capture.schedule import Action, Plan, Schedule
+from deepscope.capture.saving.header import RecordingSession
+from deepscope.capture.schedule import Plan, Schedule, StepAction
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
 
@@ -91,7 +91,7 @@ class Recording:
 
     def _new_recorder(self, first_step: int = 0) -> Recorder:
         return Recorder(
-            Session(self._options, name=self._name),
+            RecordingSession(self._options, name=self._name),
             Plan(Schedule.of(self._options, self._total_steps)) if self._scheduled else None,
             folder=self._folder,
             first_step=first_step,
@@ -157,7 +157,7 @@ class Recording:
 
     def start_behind_first_step(self) -> None:
         """Begin at the end of step 0; a schedule that does not let it pass begins at step 1."""
-        if Schedule.of(self._options).action(0) is Action.PASS:
+        if Schedule.of(self._options).action(0) is StepAction.PASS:
             self.start()
             self._recorder.step()
         else:
@@ -204,7 +204,7 @@ class Recording:
         options = options_of_evaluation(self._options)
 
         def make(batches: int | None) -> Recorder:
-            session = Session(options, name=self._name, stage=STAGE, run_id=main.run_id)
+            session = RecordingSession(options, name=self._name, stage=STAGE, run_id=main.run_id)
             plan = Plan(Schedule.of(options, batches))
             return Recorder(session, plan, folder=self._folder, workers=self._workers, counts_run=False)
 

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from time import monotonic, perf_counter_ns, thread_time_ns
 
 from deepscope.capture.awaited_steps import AwaitedSteps
-from deepscope.trace.format.header import Spread, StepTimes
+from deepscope.trace.format.header import Spread, UnrecordedStepTimes
 
 FEWEST = 5
 """With fewer plain steps nothing is said of them."""
@@ -86,16 +86,16 @@ class StepTimer:
         return len(self._kept[StepKind.PLAIN]) >= FEWEST
 
     @property
-    def recorded(self) -> StepTimes | None:
+    def recorded(self) -> UnrecordedStepTimes | None:
         """Of recorded steps; None where there are none."""
         return _times(self._kept[StepKind.RECORDED])
 
     @property
-    def plain(self) -> StepTimes | None:
+    def plain(self) -> UnrecordedStepTimes | None:
         """Of plain steps; None where there are too few."""
         return _times(self._kept[StepKind.PLAIN]) if self._has_enough else None
 
-    def plain_later(self) -> Callable[[], StepTimes | None]:
+    def plain_later(self) -> Callable[[], UnrecordedStepTimes | None]:
         """What gives the plain steps to the thread that writes the trace of a window which ends now.
 
         It waits for those to come, unless that would take too long or this thread itself asks; until `release`, the end
@@ -109,7 +109,7 @@ class StepTimer:
         patience_s = max(PATIENCE_S, PATIENCE_STEPS * longest_s)
         self._progress_s = monotonic()
 
-        def wait() -> StepTimes | None:
+        def wait() -> UnrecordedStepTimes | None:
             awaited.wait(LONGEST_S, lambda: monotonic() - self._progress_s < patience_s)
             return self.plain
 
@@ -127,12 +127,12 @@ class StepTimer:
         self.release()
 
 
-def _times(steps: deque[tuple[int, int]]) -> StepTimes | None:
+def _times(steps: deque[tuple[int, int]]) -> UnrecordedStepTimes | None:
     known = list(steps)  # another thread may add one
     if not known:
         return None
     walls, cpus = zip(*known, strict=True)
-    return StepTimes(len(known), _spread(walls), _spread(cpus))
+    return UnrecordedStepTimes(len(known), _spread(walls), _spread(cpus))
 
 
 def _spread(values: tuple[int, ...]) -> Spread:

@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from deepscope.capture.naming import DEFAULT_FOLDER
-from deepscope.capture.on_demand.agreement import Outcome, Recording, Wanted
+from deepscope.capture.on_demand.agreement import AgreedRecording, RecordingRequest, WindowOutcome
 from deepscope.capture.on_demand.injection import inject, inspect, ranks_around
-from deepscope.capture.on_demand.jobs import Job, clients_of, find_jobs, jobs_of, live_entries
+from deepscope.capture.on_demand.jobs import TrainingJob, clients_of, find_jobs, jobs_of, live_entries
 from deepscope.capture.on_demand.places import control_folders
 from deepscope.capture.topics import checked_ranks
 from deepscope.cli.output import emit, form_option, rows_option
@@ -68,7 +68,7 @@ def attach(
     job = _the_one(target, jobs, problems, folder)
     for problem in problems:
         click.echo(f"deepscope: {printable(problem)}", err=True)
-    wanted = Wanted(
+    wanted = RecordingRequest(
         steps=(steps or _STEPS) if time is None else None,
         seconds=time,
         warmup=1 if warmup is None else warmup,
@@ -93,7 +93,7 @@ def attach(
         click.echo(f"\n{printable(where)}", err=True)
 
 
-def _who(outcome: Outcome, outcomes: list[Outcome]) -> str:
+def _who(outcome: WindowOutcome, outcomes: list[WindowOutcome]) -> str:
     return f"rank {outcome.rank}: " if len(outcomes) > 1 else ""
 
 
@@ -109,11 +109,13 @@ def _profile(traces: list[str]) -> Any:
     return load_selection(select_from(Recognizer().traces((), named=files)))
 
 
-def _recorded(job: Job, ranks: tuple[int, ...], wanted: Wanted, *, quiet: bool) -> list[Outcome]:
+def _recorded(
+    job: TrainingJob, ranks: tuple[int, ...], wanted: RecordingRequest, *, quiet: bool
+) -> list[WindowOutcome]:
     line = _Line(is_on=sys.stderr.isatty() and not quiet)
     clients = clients_of(job, ranks)
     try:
-        return Recording(clients, wanted, show=line.show, tell=line.tell).record()
+        return AgreedRecording(clients, wanted, show=line.show, tell=line.tell).record()
     except KeyboardInterrupt:
         line.tell("the job goes on; a window that is open ends with its step and is saved")
         raise
@@ -142,7 +144,7 @@ class _Line:
             click.echo("\r\x1b[K", nl=False, err=True)
 
 
-def _the_one(target: str, jobs: list[Job], problems: list[str], folder: str) -> Job:
+def _the_one(target: str, jobs: list[TrainingJob], problems: list[str], folder: str) -> TrainingJob:
     meant = jobs_of(target, jobs)
     if not meant and target.isdecimal():
         meant = jobs_of(target, _prepared(int(target), folder, problems))
@@ -159,7 +161,7 @@ def _the_one(target: str, jobs: list[Job], problems: list[str], folder: str) -> 
     )
 
 
-def _prepared(pid: int, folder: str, problems: list[str]) -> list[Job]:
+def _prepared(pid: int, folder: str, problems: list[str]) -> list[TrainingJob]:
     """The jobs after a control server was opened in this process, and in the other ranks of its job."""
     process = inspect(pid)
     entries = live_entries(control_folders(process.environment))
@@ -174,7 +176,7 @@ def _prepared(pid: int, folder: str, problems: list[str]) -> list[Job]:
     return find_jobs(live_entries(control_folders(process.environment)))[0]
 
 
-def _list(jobs: list[Job], problems: list[str], form: str) -> None:
+def _list(jobs: list[TrainingJob], problems: list[str], form: str) -> None:
     for problem in problems:
         click.echo(f"deepscope: {printable(problem)}", err=True)
     if form == "json":
@@ -201,7 +203,7 @@ def _list(jobs: list[Job], problems: list[str], form: str) -> None:
     emit("".join(f"{_described(job)}\n" for job in jobs), None)
 
 
-def _described(job: Job) -> str:
+def _described(job: TrainingJob) -> str:
     answer = job.first.answer
     size = f", {len(job.members)} of {answer.world_size} ranks" if answer.world_size > 1 else ""
     at = max(one.answer.step for one in job.members)

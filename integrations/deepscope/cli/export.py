@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deepscope.store.analyses import Traces
 
 
-class Job(NamedTuple):
+class ExportJob(NamedTuple):
     """What is to be written, and where."""
 
     form: str
@@ -60,25 +60,25 @@ class Job(NamedTuple):
         return Path(self.output)
 
 
-def _speedscope(job: Job) -> None:
+def _speedscope(job: ExportJob) -> None:
     from deepscope.report.flame import speedscope_report
 
     emit(speedscope_report(job.profile(), job.depth, job.metric) + "\n", job.output)
 
 
-def _folded(job: Job) -> None:
+def _folded(job: ExportJob) -> None:
     from deepscope.report.flame import folded_report
 
     emit(folded_report(job.profile(), job.depth, job.metric or "device"), job.output)
 
 
-def _json(job: Job) -> None:
+def _json(job: ExportJob) -> None:
     from deepscope.report.exports.tables import profile_json
 
     emit(profile_json(job.profile()) + "\n", job.output)
 
 
-def _csv(job: Job) -> None:
+def _csv(job: ExportJob) -> None:
     from deepscope.report.exports.tables import all_tables, write_csv_files
 
     folder = job.folder()
@@ -88,25 +88,25 @@ def _csv(job: Job) -> None:
     warn(traces.skipped)
 
 
-def _parquet(job: Job) -> None:
-    from deepscope.records.frames import wanted
+def _parquet(job: ExportJob) -> None:
+    from deepscope.records.frames import import_extra
     from deepscope.report.exports.tables import all_tables, write_parquet_files
 
     folder = job.folder()
-    wanted("pyarrow")  # told before a long read
+    import_extra("pyarrow")  # told before a long read
     traces = job.traces()
     with writing(str(folder)):
         _print_written(write_parquet_files(all_tables(job.profile(has_notes=True), traces), folder), folder)
     warn(traces.skipped)
 
 
-def _pprof(job: Job) -> None:
+def _pprof(job: ExportJob) -> None:
     from deepscope.report.exports.pprof import pprof_profile
 
     emit_bytes(pprof_profile(job.profile(), job.depth, job.metric or "device"), job.output)
 
 
-def _perfetto(job: Job) -> None:
+def _perfetto(job: ExportJob) -> None:
     from deepscope.report.exports.perfetto import perfetto_text, timelines
 
     traces = job.traces()
@@ -114,12 +114,12 @@ def _perfetto(job: Job) -> None:
     warn(traces.skipped)
 
 
-def _tensorboard(job: Job) -> None:
-    from deepscope.records.frames import wanted
+def _tensorboard(job: ExportJob) -> None:
+    from deepscope.records.frames import import_extra
     from deepscope.report.exports.tensorboard import write_events
 
     folder = job.folder()
-    wanted("tensorboard", "tensorboard")  # told before a long read
+    import_extra("tensorboard", "tensorboard")  # told before a long read
     traces = job.traces()
     with writing(str(folder)):
         count = write_events(traces, folder)
@@ -127,7 +127,7 @@ def _tensorboard(job: Job) -> None:
     click.echo(f"{count} points in {printable(str(folder))}", err=True)
 
 
-def _html(job: Job) -> None:
+def _html(job: ExportJob) -> None:
     from deepscope.dashboard.html_file import html_file
 
     profile = job.profile()
@@ -138,7 +138,7 @@ def _print_written(written: list[str], folder: Path) -> None:
     click.echo(f"{len(written)} files in {printable(str(folder))}", err=True)
 
 
-FORMS: dict[str, Callable[[Job], None]] = {
+FORMS: dict[str, Callable[[ExportJob], None]] = {
     "speedscope": _speedscope,
     "folded": _folded,
     "json": _json,
@@ -180,4 +180,4 @@ def export(
     speedscope, folded and pprof are call paths; csv, parquet and json tables; perfetto a timeline; tensorboard scalars
     by step; html one page that needs no network. docs/export.md describes each.
     """
-    FORMS[form](Job(form, path, depth, metric, output, reading))
+    FORMS[form](ExportJob(form, path, depth, metric, output, reading))

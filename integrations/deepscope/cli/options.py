@@ -19,7 +19,7 @@ from deepscope.store import Profile, load_profile
 from deepscope.store.load import load_selection
 from deepscope.store.readable import SKIPPED
 from deepscope.store.repeats import load_repeats
-from deepscope.store.runs import Selection, newest_folder
+from deepscope.store.runs import TraceSelection, newest_folder
 
 if TYPE_CHECKING:
     FloatType = click.ParamType[float]
@@ -151,7 +151,7 @@ def load_all(
         os.environ.setdefault(name, value)
     given_peaks(options["peaks"])
 
-    def loaded(selection: Selection) -> Profile:
+    def loaded(selection: TraceSelection) -> Profile:
         with Bar() as progress:
             return load_selection(
                 selection, view, rank=rank, stage=stage, cache=not no_cache, progress=progress, **options

@@ -13,7 +13,7 @@ from deepscope.records import Detail
 from deepscope.report.filters import NO_FILTERS, Filters, check_view
 from deepscope.report.line_report import check_line, find_line
 from deepscope.report.tables import TABLES, table
-from deepscope.report.top_report import AGGREGATES, Aggregate, Question
+from deepscope.report.top_report import AGGREGATES, Aggregate, TopQuestion
 from deepscope.store import Profile
 
 
@@ -70,7 +70,7 @@ def report(
         for name, value in (("line", where), ("shapes", shapes), ("stacks", stacks), ("fold", fold)):
             if value:
                 raise OptionError(name, value, "does not go with --aggregate or --by type")
-        question = Question("type" if by == "type" else "operator", aggregate or "sum", sort or "self", filters)
+        question = TopQuestion("type" if by == "type" else "operator", aggregate or "sum", sort or "self", filters)
         question.check()  # a wrong key is told before a long read
         emit(ranked(load(path, details=("shapes",), **reading), question, form, limit=limit, output=output), output)
         return
@@ -115,7 +115,7 @@ def line_rendered(
     return with_next(text, after_line(profile, found.file, found.line))
 
 
-def ranked(profile: Profile, question: Question, form: str, *, limit: int | None, output: str | None = None) -> str:
+def ranked(profile: Profile, question: TopQuestion, form: str, *, limit: int | None, output: str | None = None) -> str:
     """Operators in sums, means or maxima over their calls, as text for standard output or the file `output`."""
     from deepscope.cli.next_step import after_report, with_next
     from deepscope.report import top_report

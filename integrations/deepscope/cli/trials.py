@@ -22,7 +22,7 @@ from deepscope.printable import printable
 if TYPE_CHECKING:
     from deepscope.records.findings import Try
     from deepscope.store import Profile
-    from deepscope.trials.runs import Command, Runs
+    from deepscope.trials.runs import Command, ProgramRuns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -101,11 +101,11 @@ def ask_consent(command: Command, *, yes: bool, what: str) -> None:
 
 
 @contextmanager
-def runs_of(command: Command, budget_s: float) -> Iterator[Runs]:
+def runs_of(command: Command, budget_s: float) -> Iterator[ProgramRuns]:
     """Runs within a budget that begins now; afterwards, what they wrote elsewhere is told."""
-    from deepscope.trials.runs import Runs
+    from deepscope.trials.runs import ProgramRuns
 
-    runs = Runs(command, time.monotonic() + budget_s)
+    runs = ProgramRuns(command, time.monotonic() + budget_s)
     try:
         yield runs
     finally:
@@ -178,7 +178,7 @@ def try_remedies(
     from deepscope.cli.next_step import after_tries, with_next
     from deepscope.trials.remedy_search import Search, candidates, try_each
     from deepscope.trials.rendering import tries_json, tries_text
-    from deepscope.trials.session import Session
+    from deepscope.trials.session import TrialSession
 
     found = [] if profile is None else [one.code for one in sorted(profile.findings, key=lambda one: -one.saving_ns)]
     chosen, rows = candidates(words, found)
@@ -186,7 +186,7 @@ def try_remedies(
     options: list[str] = []
     with runs_of(command, budget) as runs:
         if chosen:
-            session = Session(runs, tell, steps=steps)
+            session = TrialSession(runs, tell, steps=steps)
             session.start()
             if is_search:
                 search = Search(session, chosen)
@@ -251,7 +251,7 @@ def verify(
     from deepscope.trials.remedy_search import attempt
     from deepscope.trials.rendering import tries_json, tries_text
     from deepscope.trials.revisions import root_of, sides
-    from deepscope.trials.session import Session
+    from deepscope.trials.session import TrialSession
 
     command = parsed_program(program)
     if (root := root_of(command.working, (before, after))) is not None:
@@ -259,7 +259,7 @@ def verify(
     profile = trace_of(command, trace)
     ask_consent(command, yes=yes, what=f"{command.name} is run again and again, for {budget:.0f} s at most")
     with runs_of(command, budget) as runs, sides(runs, before, after) as (old, new):
-        session = Session(runs, tell, steps=steps, unchanged=old)
+        session = TrialSession(runs, tell, steps=steps, unchanged=old)
         session.start()
         row, _ = attempt(session, "", old, new, session.left_s)
     keep_beside(profile, [row])

@@ -12,7 +12,7 @@ MATTERS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FailOverVerdict:
     """What is slower than allowed."""
 
     percent: float
@@ -20,7 +20,7 @@ class Verdict:
     """One for each; none where all is well."""
 
 
-def judge(comparison: Comparison, percent: float) -> Verdict:
+def judge(comparison: Comparison, percent: float) -> FailOverVerdict:
     """Fails what is beyond noise and slower by more than `percent`: the step, or a row by its own time before.
 
     A row's growth must be a hundredth of the step, too. Rows that are new count together, less those that are gone, and
@@ -42,7 +42,7 @@ def judge(comparison: Comparison, percent: float) -> Verdict:
     if not replaced.within_noise and replaced.change_ns > limit * step.before_ns:
         share = f"{replaced.change_ns / step.before_ns:.1%}" if step.before_ns else "all"
         reasons.append(f"what is new costs more than what is gone, by {share} of a step")
-    return Verdict(percent, reasons)
+    return FailOverVerdict(percent, reasons)
 
 
 def _grown(row: Difference) -> str:

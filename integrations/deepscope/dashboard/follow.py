@@ -1,7 +1,7 @@
 """What an editor tells a dashboard that it started: which traces there are, and which run it shows itself.
 
-Each line is a `Shown` as JSON; it takes the place of the one before, and `shown` is told when it has. The end of the
-lines is the editor's end.
+Each line is a `ViewRequest` as JSON; it takes the place of the one before, and `shown` is told when it has. The end of
+the lines is the editor's end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from deepscope.dashboard.server import Pages
 _LOG = logging.getLogger(__name__)
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ViewRequest(msgspec.Struct, frozen=True):
     """What is to be shown."""
 
     paths: list[str]
@@ -31,7 +31,7 @@ class Shown(msgspec.Struct, frozen=True):
 def follow_line(line: bytes, library: Library, pages: Pages) -> None:
     """Takes in one line; one of another shape changes nothing."""
     try:
-        shown = msgspec.json.decode(line, type=Shown)
+        shown = msgspec.json.decode(line, type=ViewRequest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         if line.strip():
             _LOG.warning("not understood: %s", error)

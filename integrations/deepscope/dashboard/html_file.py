@@ -22,7 +22,7 @@ from deepscope.errors import OptionError
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import summary_of
 from deepscope.records import Detail, Profile
-from deepscope.store.runs import Selection
+from deepscope.store.runs import TraceSelection
 
 LIMIT_BYTES = 2_000_000
 _BUDGETS = (
@@ -55,7 +55,7 @@ class OneProfile(Library):
         del choice
         return FoundRun("", ())
 
-    def selection(self, choice: Choice) -> Selection:
+    def selection(self, choice: Choice) -> TraceSelection:
         """Never there.
 
         Raises:

@@ -15,7 +15,7 @@ import msgspec
 
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.background import Background
-from deepscope.dashboard.moments import Moments, read_moments
+from deepscope.dashboard.moments import MemoryMoments, read_moments
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.processes import Progress
@@ -29,7 +29,7 @@ from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader, LoadRequest
 from deepscope.store.readable import skipped_words, without
 from deepscope.store.recognition import FoundTrace, Recognizer
-from deepscope.store.runs import STAGES, Selection, find_traces, select_from
+from deepscope.store.runs import STAGES, TraceSelection, find_traces, select_from
 from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Library:
         self._loaders: set[Loader] = set()
         self._is_closed = False
         self._ranks: Background[LoadRequest, RanksOfRun] = Background(RUNS)
-        self._moments: Background[TraceFile, Moments] = Background(MOMENTS)
+        self._moments: Background[TraceFile, MemoryMoments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
         self._listing = _Listing({})
         self._broken: dict[TraceFile, TraceError] = {}
@@ -215,7 +215,7 @@ class Library:
         shared = takewhile(lambda names: len(set(names)) == 1, zip(folder, *tops, strict=False))
         return "/".join(folder[sum(1 for _ in shared) :])
 
-    def selection(self, choice: Choice) -> Selection:
+    def selection(self, choice: Choice) -> TraceSelection:
         """The traces that are shown as one: of a run without a chosen rank the newest window that is not broken.
 
         Raises:
@@ -237,7 +237,7 @@ class Library:
             TraceError, OptionError: as `load_profile`.
         """
 
-        def read(selection: Selection) -> Profile:
+        def read(selection: TraceSelection) -> Profile:
             request = self._request(choice, selection, details)
             profile = self._profiles.get(request, lambda progress: self._load(request, progress), _size(selection))
             join_files_beside(profile, selection.files)
@@ -254,7 +254,7 @@ class Library:
         """
         whole = msgspec.structs.replace(choice, rank=None)
 
-        def read(selection: Selection) -> RanksOfRun:
+        def read(selection: TraceSelection) -> RanksOfRun:
             request = self._request(whole, selection)
             path = selection.files[0].path if len(selection.files) == 1 else ""
 
@@ -267,7 +267,7 @@ class Library:
 
         return self._readable(whole, read)
 
-    def moments(self, choice: Choice) -> Moments:
+    def moments(self, choice: Choice) -> MemoryMoments:
         """The memory of the one trace that `trace_file` is, block by block.
 
         Raises:
@@ -275,14 +275,14 @@ class Library:
             TraceError, OptionError: as `load_profile`.
         """
 
-        def read(file: TraceFile) -> Moments:
+        def read(file: TraceFile) -> MemoryMoments:
             return self._moments.get(
                 file, lambda progress: read_moments(file, progress, partial=self.partial), file.size_bytes
             )
 
         return self._readable_file(choice, read)
 
-    def _request(self, choice: Choice, selection: Selection, details: tuple[Detail, ...] = ()) -> LoadRequest:
+    def _request(self, choice: Choice, selection: TraceSelection, details: tuple[Detail, ...] = ()) -> LoadRequest:
         return LoadRequest(
             path=selection.files[0].path,
             selection=selection,
@@ -349,7 +349,7 @@ class Library:
                 left = without(left, selection)
         return traces
 
-    def _readable(self, choice: Choice, read: Callable[[Selection], T]) -> T:
+    def _readable(self, choice: Choice, read: Callable[[TraceSelection], T]) -> T:
         """What is read of the chosen selection; of one that cannot be read the next one's, if there is one."""
         while True:
             selection = self.selection(choice)
@@ -418,7 +418,7 @@ def _whole_path(path: str) -> str:
     return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100
 
 
-def _size(selection: Selection) -> int:
+def _size(selection: TraceSelection) -> int:
     return sum(file.size_bytes for file in selection.files)
 
 

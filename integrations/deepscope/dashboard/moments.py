@@ -66,7 +66,7 @@ class DeviceMoments:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LiveMemory:
     """What was live after one event."""
 
     at_ns: int
@@ -79,7 +79,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Moments:
+class MemoryMoments:
     """The memory of a trace's devices; columns of shape (b,), one row a block."""
 
     devices: list[DeviceMoments]
@@ -108,13 +108,13 @@ class Moments:
             )
         return found
 
-    def held_at(self, device: DeviceMoments, at_ns: int, by: Owner) -> Held:
+    def held_at(self, device: DeviceMoments, at_ns: int, by: Owner) -> LiveMemory:
         """What was live on a device after the last event until a moment."""
         row = device.row_at(at_ns)
         owner, owners = (self.line, len(self.lines)) if by == "line" else (self.module, len(self.modules))
         level = int(device.allocated_bytes[row])
         place = int(device.place[row])
-        return Held(
+        return LiveMemory(
             at_ns=int(device.ts_ns[row]),
             allocated_bytes=level,
             reserved_bytes=int(device.reserved_bytes[row]),
@@ -122,7 +122,7 @@ class Moments:
         )
 
 
-def read_moments(file: TraceFile, progress: Progress, *, partial: bool = False) -> Moments:
+def read_moments(file: TraceFile, progress: Progress, *, partial: bool = False) -> MemoryMoments:
     """A trace's moments, made in a process of its own: that one has the whole trace, this one what is asked about.
 
     Raises:
@@ -133,13 +133,13 @@ def read_moments(file: TraceFile, progress: Progress, *, partial: bool = False) 
             if process is None:
                 raise TraceError(f"{file.path}: no process could be started to read it")
             body = process.ask(msgspec.msgpack.encode(ColumnsRequest(file, "moments", partial)), progress)
-            return decoded(body, Moments)
+            return decoded(body, MemoryMoments)
     except (ProcessEndedError, MessageError, MemoryError, ValueError) as error:
         why = "not enough memory to read it" if isinstance(error, MemoryError) else "reading its memory ended early"
         raise TraceError(f"{file.path}: {why}") from error
 
 
-def moments_of(found: Attribution) -> Moments:
+def moments_of(found: Attribution) -> MemoryMoments:
     """The memory of a trace's devices, or of its CPU where that is the device: what its Profile has the curves of."""
     trace = found.trace
     locations = found.scopes.locations
@@ -167,7 +167,7 @@ def moments_of(found: Attribution) -> Moments:
                 reserved_bytes=reserved_bytes(trace.memory, row),
             )
         )
-    return Moments(
+    return MemoryMoments(
         devices=devices,
         lines=[AllocationSite(one.file, one.line, one.function) for one in locations],
         modules=[one.path for one in modules.instances],

@@ -25,7 +25,7 @@ class Loop(Enum):
     PREDICT = "predict"
 
 
-class Mark(Enum):
+class LoopMark(Enum):
     """What an action says about the progress of its loop."""
 
     NONE = 0
@@ -47,7 +47,7 @@ class Mark(Enum):
 class Action:
     """One action name, understood."""
 
-    mark: Mark
+    mark: LoopMark
     loop: Loop | None
     annotation: str | None
     """The name of its annotation in the trace; None for an action that encloses whole steps."""
@@ -60,31 +60,31 @@ class Action:
 
 
 _MARKS = {
-    "on_exception": (Mark.EXCEPTION, None),
-    "run_training_epoch": (Mark.EPOCH_END, Loop.TRAIN),
-    "train_dataloader_next": (Mark.BATCH_START, Loop.TRAIN),
-    "on_train_batch_start": (Mark.BATCH_START, Loop.TRAIN),
-    "on_train_batch_end": (Mark.BATCH_END, Loop.TRAIN),
-    "on_train_end": (Mark.LOOP_END, Loop.TRAIN),
-    "on_sanity_check_start": (Mark.ENTER, Loop.VALIDATE),
-    "on_sanity_check_end": (Mark.LOOP_END, Loop.VALIDATE),
+    "on_exception": (LoopMark.EXCEPTION, None),
+    "run_training_epoch": (LoopMark.EPOCH_END, Loop.TRAIN),
+    "train_dataloader_next": (LoopMark.BATCH_START, Loop.TRAIN),
+    "on_train_batch_start": (LoopMark.BATCH_START, Loop.TRAIN),
+    "on_train_batch_end": (LoopMark.BATCH_END, Loop.TRAIN),
+    "on_train_end": (LoopMark.LOOP_END, Loop.TRAIN),
+    "on_sanity_check_start": (LoopMark.ENTER, Loop.VALIDATE),
+    "on_sanity_check_end": (LoopMark.LOOP_END, Loop.VALIDATE),
     # The first signs of a validation within fit, on any version of Lightning 2.
-    "on_validation_model_zero_grad": (Mark.ENTER, Loop.VALIDATE),
-    "on_validation_model_eval": (Mark.ENTER, Loop.VALIDATE),
-    "on_validation_start": (Mark.ENTER, Loop.VALIDATE),
-    "val_next": (Mark.BATCH_START, Loop.VALIDATE),
-    "on_validation_batch_start": (Mark.BATCH_START, Loop.VALIDATE),
-    "on_validation_batch_end": (Mark.BATCH_END, Loop.VALIDATE),
-    "on_validation_epoch_end": (Mark.LOOP_END, Loop.VALIDATE),
-    "on_validation_model_train": (Mark.LOOP_END, Loop.VALIDATE),
-    "test_next": (Mark.BATCH_START, Loop.TEST),
-    "on_test_batch_start": (Mark.BATCH_START, Loop.TEST),
-    "on_test_batch_end": (Mark.BATCH_END, Loop.TEST),
-    "on_test_epoch_end": (Mark.LOOP_END, Loop.TEST),
-    "predict_next": (Mark.BATCH_START, Loop.PREDICT),
-    "on_predict_batch_start": (Mark.BATCH_START, Loop.PREDICT),
-    "on_predict_batch_end": (Mark.BATCH_END, Loop.PREDICT),
-    "on_predict_epoch_end": (Mark.LOOP_END, Loop.PREDICT),
+    "on_validation_model_zero_grad": (LoopMark.ENTER, Loop.VALIDATE),
+    "on_validation_model_eval": (LoopMark.ENTER, Loop.VALIDATE),
+    "on_validation_start": (LoopMark.ENTER, Loop.VALIDATE),
+    "val_next": (LoopMark.BATCH_START, Loop.VALIDATE),
+    "on_validation_batch_start": (LoopMark.BATCH_START, Loop.VALIDATE),
+    "on_validation_batch_end": (LoopMark.BATCH_END, Loop.VALIDATE),
+    "on_validation_epoch_end": (LoopMark.LOOP_END, Loop.VALIDATE),
+    "on_validation_model_train": (LoopMark.LOOP_END, Loop.VALIDATE),
+    "test_next": (LoopMark.BATCH_START, Loop.TEST),
+    "on_test_batch_start": (LoopMark.BATCH_START, Loop.TEST),
+    "on_test_batch_end": (LoopMark.BATCH_END, Loop.TEST),
+    "on_test_epoch_end": (LoopMark.LOOP_END, Loop.TEST),
+    "predict_next": (LoopMark.BATCH_START, Loop.PREDICT),
+    "on_predict_batch_start": (LoopMark.BATCH_START, Loop.PREDICT),
+    "on_predict_batch_end": (LoopMark.BATCH_END, Loop.PREDICT),
+    "on_predict_epoch_end": (LoopMark.LOOP_END, Loop.PREDICT),
 }
 
 _DATA, _FORWARD, _BACKWARD, _OPTIMIZER, _OTHER = PHASES = ("data", "forward", "backward", "optimizer", "other")
@@ -134,9 +134,9 @@ _ENCLOSING_STEPS = frozenset({"run_training_epoch"})
 def classify(action_name: str) -> Action:
     """Understand an action name; an unknown one has no mark and no phase."""
     hook = action_name.rsplit(".", 1)[-1]
-    mark, loop = _MARKS.get(hook, (Mark.NONE, None))
-    if mark is Mark.BATCH_END and not action_name.startswith("[LightningModule]"):
-        mark = Mark.NONE  # callbacks' hooks come first, the module's own is the last
+    mark, loop = _MARKS.get(hook, (LoopMark.NONE, None))
+    if mark is LoopMark.BATCH_END and not action_name.startswith("[LightningModule]"):
+        mark = LoopMark.NONE  # callbacks' hooks come first, the module's own is the last
     logging: RunPartName | None = "logging" if action_name.startswith("[Logger]") else None
     whose, ends = _ENDS.get(hook, ("", logging))
     return Action(

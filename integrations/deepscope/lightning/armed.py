@@ -13,7 +13,7 @@ from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.line_scopes import arm, user_code, worker_clocks
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.run_counters import counters_of_run
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.workers.training_side import WorkerClocks
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Armed:
     workers: WorkerClocks | None = None
     counters: RunCounters | None = None
     """Of the whole run, through all its stages."""
-    counted: Session | None = None
+    counted: RecordingSession | None = None
     """The run, as the file with its counters describes it."""
 
     def hold_provenance(self) -> None:
@@ -37,7 +37,7 @@ class Armed:
         if self.provenance is None:
             self.provenance = ProvenanceHold()
 
-    def count(self, session: Session, folder: Path) -> None:
+    def count(self, session: RecordingSession, folder: Path) -> None:
         """Sample the counters of a run that is described so, until it ends."""
         self._end_counters()
         self.counted = session

@@ -14,15 +14,15 @@ from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.termination import guarded
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.run_timer import RunTimer, write_account
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
 from deepscope.capture.topics import is_chosen
 from deepscope.errors import RecorderError
-from deepscope.lightning.actions import Action, Annotated, Loop, Mark, Profiled, classify
+from deepscope.lightning.actions import Action, Annotated, Loop, LoopMark, Profiled, classify
 from deepscope.lightning.armed import Armed
 from deepscope.lightning.keywords import LightningKeywords, choose
 from deepscope.lightning.on_demand import OnDemandStage, counts, open_control
-from deepscope.lightning.runs import Run, SanityCheck, options_of, progress_of, run_of, summarize
+from deepscope.lightning.runs import SanityCheck, TrainerRun, options_of, progress_of, run_of, summarize
 from deepscope.lightning.stages import Stage, StageWindows, batches_of, planned_batches
 from deepscope.trace.format.run_account import RunAccount, RunPartName
 
@@ -98,7 +98,7 @@ class DeepProfiling(_LightningProfiler):
         **options: Unpack[LightningKeywords],
     ) -> None:
         super().__init__()  # first, for Lightning's __del__ runs even where an option is refused
-        self._run: Run | None = None
+        self._run: TrainerRun | None = None
         self._windows: dict[Stage, StageWindows | OnDemandStage] = {}
         self._current: StageWindows | OnDemandStage | None = None
         self._sanity = SanityCheck()
@@ -172,9 +172,9 @@ class DeepProfiling(_LightningProfiler):
         action = self._actions.get(action_name) or self._understand(action_name)
         if action.begins is not None:
             self._timer.begin(action.begins)
-        if action.mark is not Mark.NONE:
+        if action.mark is not LoopMark.NONE:
             began = time.perf_counter_ns()
-            if action.mark is Mark.EPOCH_END:
+            if action.mark is LoopMark.EPOCH_END:
                 self._is_in_epoch = True
             self._before(action)
             self._timer.give_to_recording(time.perf_counter_ns() - began)
@@ -187,7 +187,7 @@ class DeepProfiling(_LightningProfiler):
     def stop(self, action_name: str) -> None:
         """Lightning is done with an action."""
         action = self._actions.get(action_name) or self._understand(action_name)
-        if action.mark is Mark.EPOCH_END:
+        if action.mark is LoopMark.EPOCH_END:
             self._is_in_epoch = False
             self._timer.end_epoch()
         if action.ends is not None:
@@ -197,9 +197,9 @@ class DeepProfiling(_LightningProfiler):
             return
         if action.annotation is not None:
             current.pop(action.annotation)
-        if action.mark is Mark.BATCH_END:
+        if action.mark is LoopMark.BATCH_END:
             current.end_batch()
-        elif action.mark is Mark.EPOCH_END:
+        elif action.mark is LoopMark.EPOCH_END:
             began = time.perf_counter_ns()
             current.end_epoch()
             self._timer.give_to_recording(time.perf_counter_ns() - began)
@@ -253,7 +253,7 @@ class DeepProfiling(_LightningProfiler):
     def _context(self, action_name: str) -> Profiled:
         action = self._actions.get(action_name) or self._understand(action_name)
         is_timed = action.begins is not None or action.ends is not None
-        is_plain = action.mark is Mark.NONE and action.annotation is not None and not is_timed
+        is_plain = action.mark is LoopMark.NONE and action.annotation is not None and not is_timed
         is_ours = type(self).start is DeepProfiling.start and type(self).stop is DeepProfiling.stop
         kind = Annotated if is_plain and is_ours else Profiled
         context = self._contexts[action_name] = kind(self, action_name, action.annotation or "")
@@ -267,14 +267,16 @@ class DeepProfiling(_LightningProfiler):
             self._sanity.note(began_ns, time.perf_counter_ns())
 
     def _before(self, action: Action) -> None:
-        if action.mark is Mark.EXCEPTION:
+        if action.mark is LoopMark.EXCEPTION:
             self._finish(complete=False)
             self._end_run()
-        elif action.loop is not None and action.mark is not Mark.BATCH_END and action.mark is not Mark.EPOCH_END:
-            if action.mark is Mark.LOOP_END:
+        elif (
+            action.loop is not None and action.mark is not LoopMark.BATCH_END and action.mark is not LoopMark.EPOCH_END
+        ):
+            if action.mark is LoopMark.LOOP_END:
                 self._leave(action.loop)
             else:
-                self._enter(action.loop, begins_batch=action.mark is Mark.BATCH_START)
+                self._enter(action.loop, begins_batch=action.mark is LoopMark.BATCH_START)
 
     def _enter(self, loop: Loop, *, begins_batch: bool) -> None:
         stage = self._stage_of(loop)
@@ -363,7 +365,7 @@ class DeepProfiling(_LightningProfiler):
         return self._new_recorder(replace(run, id=run_id), stage, plan, first_step, options)
 
     def _new_recorder(
-        self, run: Run, stage: Stage, plan: Plan | None, first_step: int, asked: RecordingOptions | None = None
+        self, run: TrainerRun, stage: Stage, plan: Plan | None, first_step: int, asked: RecordingOptions | None = None
     ) -> Recorder:
         settings = options_of(run.trainer)
         if stage is Stage.FIT:
@@ -383,9 +385,9 @@ class DeepProfiling(_LightningProfiler):
         )
 
     def _session_of(
-        self, run: Run, options: RecordingOptions, stage: str = "", settings: dict[str, Any] | None = None
-    ) -> Session:
-        return Session(
+        self, run: TrainerRun, options: RecordingOptions, stage: str = "", settings: dict[str, Any] | None = None
+    ) -> RecordingSession:
+        return RecordingSession(
             options,
             name=self._choices.name,
             stage=stage,

@@ -39,7 +39,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainerRun:
     """What does not change from a run's setup to its end."""
 
     trainer: Any
@@ -54,12 +54,12 @@ class Run:
     """Where traces go unless the user said so."""
 
 
-def run_of(trainer: Any, log_dir: str | None) -> Run:
+def run_of(trainer: Any, log_dir: str | None) -> TrainerRun:
     """The run that `trainer` begins; `log_dir` as Lightning passes it to `Profiler.setup`.
 
     To be called once a run on every rank, as Lightning does: the ranks agree on an id by counting their runs.
     """
-    return Run(
+    return TrainerRun(
         trainer=trainer if trainer is None else weakref.proxy(trainer),
         id=process.new_run_id(),
         rank=int(getattr(trainer, "global_rank", 0)),

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Protocol
 
-from deepscope.capture.schedule import Action, Plan
+from deepscope.capture.schedule import Plan, StepAction
 
 
 class Stage(Enum):
@@ -97,7 +97,7 @@ class StageWindows:
 
     def end_epoch(self) -> None:
         """The epoch has no more batches; a window that this batch fills ends here, before the work between epochs."""
-        if self._batch_done and self._plan.action is Action.RECORD_LAST:
+        if self._batch_done and self._plan.action is StepAction.RECORD_LAST:
             self._advance()
 
     def fail(self, error: BaseException) -> None:

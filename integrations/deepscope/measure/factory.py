@@ -20,7 +20,7 @@ _WANTED = "it must return a model and its inputs, such as `return model, x`"
 Factory = Callable[[], Any]
 
 
-class Call(NamedTuple):
+class ModelCall(NamedTuple):
     """A model, and what to call it with."""
 
     model: Callable[..., Any]
@@ -100,7 +100,7 @@ def _others(module: ModuleType) -> str:
     return f"; there are: {', '.join(own[:10])}" if own else ""
 
 
-def made_by(factory: Factory, target: str) -> Call:
+def made_by(factory: Factory, target: str) -> ModelCall:
     """What the factory returns, as a call of the model.
 
     It returns the model and its inputs: a tuple or list of them, a dict of keyword arguments, one tensor, or several
@@ -120,13 +120,13 @@ def made_by(factory: Factory, target: str) -> Call:
         raise FactoryError(f"{target}: returned {_described(made)}; {_WANTED}")
     model, *rest = made
     if len(rest) == 2 and isinstance(rest[0], tuple | list) and isinstance(rest[1], Mapping):
-        return Call(model, tuple(rest[0]), dict(rest[1]))
+        return ModelCall(model, tuple(rest[0]), dict(rest[1]))
     if len(rest) > 1:
-        return Call(model, tuple(rest), {})
+        return ModelCall(model, tuple(rest), {})
     (given,) = rest
     if isinstance(given, Mapping) and _are_keywords(model, given):
-        return Call(model, (), dict(given))
-    return Call(model, tuple(given) if isinstance(given, tuple | list) else (given,), {})
+        return ModelCall(model, (), dict(given))
+    return ModelCall(model, tuple(given) if isinstance(given, tuple | list) else (given,), {})
 
 
 def _described(made: Any) -> str:

@@ -14,7 +14,7 @@ from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorN
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text
 from deepscope.report.csv_report import csv_text
-from deepscope.report.layout import Column, Styles, render, shown_words
+from deepscope.report.layout import Styles, TextColumn, render, shown_words
 from deepscope.report.table_column import ColumnOf, field, in_order
 
 CHOICES = ("module", "operator", "both")
@@ -81,7 +81,7 @@ def model_html(counts: ModelCounts) -> str:
     return f"<div><p>{head}</p><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{foot}</div>"
 
 
-def _html_cell(column: Column, place: int) -> str:
+def _html_cell(column: TextColumn, place: int) -> str:
     return f'<td style="text-align:{"right" if column.right else "left"}">{html.escape(column.cells[place])}</td>'
 
 
@@ -122,7 +122,7 @@ def _count(value: int) -> str:
     return count_text(value) or "0"
 
 
-def _columns(rows: Sequence[Any], counts: ModelCounts, styles: Styles) -> list[Column]:
+def _columns(rows: Sequence[Any], counts: ModelCounts, styles: Styles) -> list[TextColumn]:
     whole = counts.total.flops
     columns = [
         ColumnOf(

@@ -37,7 +37,7 @@ _LONG_ENOUGH_SECONDS = 20e-6
 """Shorter calls are timed several at once, so that reading the clock does not count."""
 
 
-class Samples(NamedTuple):
+class TimedCalls(NamedTuple):
     """What was measured of one function."""
 
     latencies_ns: list[float]
@@ -50,7 +50,9 @@ class Samples(NamedTuple):
     calls_per_second: float
 
 
-def measured(call: Callable[[], object], clock: Clock, seconds: float, *, host_clock: Clock | None = None) -> Samples:
+def measured(
+    call: Callable[[], object], clock: Clock, seconds: float, *, host_clock: Clock | None = None
+) -> TimedCalls:
     """Warm up, then sample for `seconds`, ten times at least.
 
     Args:
@@ -73,7 +75,7 @@ def measured(call: Callable[[], object], clock: Clock, seconds: float, *, host_c
         host = float(np.median(Timer(call, setup=clock, timer=host_clock).repeat(_LEAST_SAMPLES, 1)))
         row_calls = max(_LEAST_SAMPLES, min(len(latencies), int(seconds / 4 / max(usual, 1e-9))))
         row_seconds = timer.timeit(row_calls)
-    return Samples(
+    return TimedCalls(
         [one * 1e9 for one in latencies],
         at_once,
         len(warmup),
@@ -152,7 +154,7 @@ class Timing:
 
 
 def timing_of(
-    measured: Samples, *, name: str, device: str, batch_size: int | None = None, peak_bytes: int | None = None
+    measured: TimedCalls, *, name: str, device: str, batch_size: int | None = None, peak_bytes: int | None = None
 ) -> Timing:
     """The figures of what was measured."""
     latency = np.sort(np.array(measured.latencies_ns, np.float64))

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.matching import Matches
+from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.own_table import LineKey, file_on_all_ranks
 from deepscope.ranks.results import VaryingLine, VaryingRow
 from deepscope.ranks.summary import RankSummary, RankWork
@@ -42,7 +42,7 @@ class Arrivals:
     """Of each call, how much longer it is than on the rank that came last; shape (c,), 0 where it is not known."""
 
 
-def arrivals_of(matches: Matches, start_ns: Int64 | None = None) -> Arrivals:
+def arrivals_of(matches: MatchedCalls, start_ns: Int64 | None = None) -> Arrivals:
     """Who comes when.
 
     Args:

@@ -37,7 +37,7 @@ class RowKey(NamedTuple):
     on_device: bool
 
 
-class Stream(NamedTuple):
+class CallStream(NamedTuple):
     """Calls that follow each other on every rank of a group: those of one process group, on devices or on the CPU."""
 
     group: str
@@ -93,7 +93,7 @@ class Calls:
     token: Int64
     """A number that calls have in common which agree in what is the same on all ranks of a call."""
     rows: list[RowKey]
-    streams: list[Stream]
+    streams: list[CallStream]
     by_rank: dict[int, slice]
     """Where the calls of each rank stand."""
     hosts: dict[int, str] = field(default_factory=dict)
@@ -126,7 +126,7 @@ def gather(summaries: Sequence[CallsOfRank]) -> Calls:
     whole = {name: np.concatenate(parts) if parts else np.zeros(0, np.int64) for name, parts in columns.items()}
     of_row = np.concatenate(row) if row else np.zeros(0, np.int64)
     keys = list(rows)
-    streams: dict[Stream, int] = {}
+    streams: dict[CallStream, int] = {}
     everyone = _all_ranks(summaries)
     of_key = np.array([_stream(key, everyone, streams) for key in keys], np.int64)
     return Calls(
@@ -175,15 +175,15 @@ def _all_ranks(summaries: Sequence[CallsOfRank]) -> str:
     return ranges(there) if is_one_group and len(there) > 1 else ""
 
 
-def _stream(key: RowKey, everyone: str, streams: dict[Stream, int]) -> int:
+def _stream(key: RowKey, everyone: str, streams: dict[CallStream, int]) -> int:
     if key.kind in MESSAGES and key.kind != UNTOLD:
         return -1
     if members := len(listed(key.ranks)):
-        stream = Stream(key.group, key.ranks, members, key.on_device)
+        stream = CallStream(key.group, key.ranks, members, key.on_device)
     elif key.group_size == 1:
         return -1
     elif everyone and not key.group and not key.group_size:
-        stream = Stream("", everyone, len(listed(everyone)), key.on_device, is_assumed=True)
+        stream = CallStream("", everyone, len(listed(everyone)), key.on_device, is_assumed=True)
     else:
         return -1
     return streams.setdefault(stream, len(streams))

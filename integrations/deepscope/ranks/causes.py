@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.ranks.medians import Floats, above_others, others_median, scatter
-from deepscope.ranks.results import Cause, Figure
+from deepscope.ranks.results import Cause, RankFigure
 from deepscope.ranks.summary import RankSummary, RankWork
 
 SLOWER = 1.03
@@ -137,7 +137,7 @@ def _uniform(ratios: Floats, weights: Floats) -> tuple[float, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class CauseShares:
     """An excess divided among its causes; what is none of them is the rest."""
 
     hardware_ns: float = 0.0
@@ -156,24 +156,24 @@ class Shares:
         return word if 2 * most > whole > 0 else ""
 
 
-def figures_of(cause: Cause, pace: Pace, parts: Floats, typical: Floats, *, is_device: bool) -> list[Figure]:
+def figures_of(cause: Cause, pace: Pace, parts: Floats, typical: Floats, *, is_device: bool) -> list[RankFigure]:
     """What the verdict rests on; `parts` are those of the rank's own time as `own_table.PARTS` has them, a step."""
     what = "kernels" if is_device else "operators"
     operators, python, data, device, delay = range(5)
     if cause == "hardware":
-        return [Figure(label=f"{what}, times as long", kind="ratio", value=round(pace.ratio, 4), typical=1.0)]
+        return [RankFigure(label=f"{what}, times as long", kind="ratio", value=round(pace.ratio, 4), typical=1.0)]
     if cause == "work":
         index = device if is_device else operators
         return [
-            Figure(label=f"calls of {what}", kind="count", value=pace.calls, typical=pace.typical_calls),
-            Figure(label=f"time of {what}", kind="time", value=float(parts[index]), typical=float(typical[index])),
+            RankFigure(label=f"calls of {what}", kind="count", value=pace.calls, typical=pace.typical_calls),
+            RankFigure(label=f"time of {what}", kind="time", value=float(parts[index]), typical=float(typical[index])),
         ]
     if cause == "data":
-        return [Figure(label="loading data", kind="time", value=float(parts[data]), typical=float(typical[data]))]
+        return [RankFigure(label="loading data", kind="time", value=float(parts[data]), typical=float(typical[data]))]
     if cause == "host":
         rows = [("Python", python), ("operators", operators), ("delays", delay)] if is_device else [("Python", python)]
         return [
-            Figure(label=label, kind="time", value=float(parts[index]), typical=float(typical[index]))
+            RankFigure(label=label, kind="time", value=float(parts[index]), typical=float(typical[index]))
             for label, index in rows
             if parts[index] > typical[index]
         ]

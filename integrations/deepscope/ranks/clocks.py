@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.matching import Matches
+from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.medians import distinct_pairs
-from deepscope.ranks.results import Clock
+from deepscope.ranks.results import RankClock
 from deepscope.records.places_of_work import TOGETHER
 
 Int64 = npt.NDArray[np.int64]
@@ -80,15 +80,15 @@ class Clocks:
             result = np.where(known[place], moved, result)
         return result
 
-    def rows(self, ranks: Sequence[int]) -> list[Clock]:
+    def rows(self, ranks: Sequence[int]) -> list[RankClock]:
         """A record for each rank; none for a single one."""
         return [self._row(rank) for rank in sorted(ranks)] if len(ranks) > 1 else []
 
-    def _row(self, rank: int) -> Clock:
+    def _row(self, rank: int) -> RankClock:
         way = self.ways.get(rank)
         if way is None:
-            return Clock(rank=rank)
-        return Clock(
+            return RankClock(rank=rank)
+        return RankClock(
             rank=rank,
             offset_ns=way.offset_ns,
             drift_ns_per_s=round(way.drift * 1e9),
@@ -100,7 +100,7 @@ class Clocks:
 _HERE = _Way(0, 0.0, 0, 0, 0)
 
 
-def align_clocks(matches: Matches) -> Clocks:
+def align_clocks(matches: MatchedCalls) -> Clocks:
     """Ways from all ranks to the lowest one of those that most are connected with."""
     edges = _edges(matches)
     neighbours = _tree(edges)
@@ -147,7 +147,7 @@ def _tree(edges: dict[tuple[int, int], _Way]) -> dict[int, dict[int, _Way]]:
     return neighbours
 
 
-def _edges(matches: Matches) -> dict[tuple[int, int], _Way]:
+def _edges(matches: MatchedCalls) -> dict[tuple[int, int], _Way]:
     """From each rank of a group to its lowest, over the calls that both took part in."""
     calls = matches.calls
     together = np.array([row.kind in TOGETHER for row in calls.rows], np.bool_)[matches.row]

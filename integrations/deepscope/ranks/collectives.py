@@ -10,7 +10,7 @@ import numpy.typing as npt
 from deepscope.analysis.numbers.collective_calls import bus_factor
 from deepscope.ranks.arrivals import Arrivals
 from deepscope.ranks.calls import MESSAGES, RowKey, key_of
-from deepscope.ranks.matching import Matches
+from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.medians import distinct_pairs
 from deepscope.ranks.results import CollectiveRow, RankRow
 from deepscope.ranks.summary import RankSummary
@@ -18,7 +18,7 @@ from deepscope.ranks.summary import RankSummary
 Int64 = npt.NDArray[np.int64]
 
 
-def collective_rows(summaries: Sequence[RankSummary], matches: Matches, arrivals: Arrivals) -> list[CollectiveRow]:
+def collective_rows(summaries: Sequence[RankSummary], matches: MatchedCalls, arrivals: Arrivals) -> list[CollectiveRow]:
     """A row for each kind, group, type and size, the largest time first; point-to-point messages left out."""
     keys = matches.calls.rows
     row, calls, time, size = _by_rank(summaries, matches)
@@ -47,7 +47,7 @@ def collective_rows(summaries: Sequence[RankSummary], matches: Matches, arrivals
     return sorted(found, key=lambda one: -one.time_ns)
 
 
-def _by_rank(summaries: Sequence[RankSummary], matches: Matches) -> tuple[Int64, Int64, Int64, Int64]:
+def _by_rank(summaries: Sequence[RankSummary], matches: MatchedCalls) -> tuple[Int64, Int64, Int64, Int64]:
     """By row and rank: the row, calls, time, bytes. A matched call stands in the row of its largest message."""
     calls, keys = matches.calls, {key: number for number, key in enumerate(matches.calls.rows)}
     table = np.array(
@@ -74,7 +74,7 @@ def _by_rank(summaries: Sequence[RankSummary], matches: Matches) -> tuple[Int64,
     return row, sums[:, 0], sums[:, 1], sums[:, 2]
 
 
-def _add_matched(row: CollectiveRow, key: RowKey, matches: Matches, arrivals: Arrivals, own: Int64) -> None:
+def _add_matched(row: CollectiveRow, key: RowKey, matches: MatchedCalls, arrivals: Arrivals, own: Int64) -> None:
     """What the matched calls of a row tell."""
     row.matched = len(own)
     if not len(own):
@@ -100,7 +100,9 @@ def _add_matched(row: CollectiveRow, key: RowKey, matches: Matches, arrivals: Ar
         row.bus_bytes_per_s = round(size * factor * 10**9 / row.transfer_ns)
 
 
-def fill_waits(rows: Sequence[RankRow], summaries: Sequence[RankSummary], matches: Matches, arrivals: Arrivals) -> None:
+def fill_waits(
+    rows: Sequence[RankRow], summaries: Sequence[RankSummary], matches: MatchedCalls, arrivals: Arrivals
+) -> None:
     """Of each rank what it waits for others, and how often it is the last one; nothing where no call is matched.
 
     The calls that are kept of a rank may be those of its first steps alone: the others are taken to wait as long.

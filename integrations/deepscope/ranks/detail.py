@@ -11,7 +11,7 @@ import msgspec
 
 from deepscope.errors import OptionError
 from deepscope.ranks.arrivals import own_lines
-from deepscope.ranks.results import Clock, CollectiveRow, Failure, PairRow, RankRow, RanksReport, Straggler
+from deepscope.ranks.results import CollectiveRow, Failure, PairRow, RankClock, RankRow, RanksReport, Straggler
 from deepscope.ranks.side_by_side import numbered
 from deepscope.ranks.summary import RankSummary
 from deepscope.records.ranges import ranges
@@ -80,7 +80,7 @@ class RankDetail(msgspec.Struct, kw_only=True):
     """How many they are."""
     numbers: list[NumberBeside] = []
     straggler: Straggler | None = None
-    clock: Clock | None = None
+    clock: RankClock | None = None
     lines: list[LineBeside] = []
     collectives: list[CollectiveBeside] = []
     late: list[CollectiveRow] = []

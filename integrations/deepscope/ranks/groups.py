@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from deepscope.ranks.arrivals import Arrivals
-from deepscope.ranks.matching import Matches
+from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.results import CollectiveRow, GroupRow, Role
 from deepscope.ranks.summary import RankSummary
 from deepscope.records.ranges import listed
@@ -56,7 +56,7 @@ def role_among(roles: Iterable[Role]) -> Role:
 
 
 def group_rows(
-    summaries: Sequence[RankSummary], matches: Matches, arrivals: Arrivals, world_size: int
+    summaries: Sequence[RankSummary], matches: MatchedCalls, arrivals: Arrivals, world_size: int
 ) -> list[GroupRow]:
     """A row for each process group that the calls tell of, the largest time first."""
     rows: dict[tuple[str, str, str, int], GroupRow] = {}
@@ -87,7 +87,7 @@ def group_rows(
     return sorted(rows.values(), key=lambda row: -row.time_ns)
 
 
-def _add_waits(rows: dict[tuple[str, str, str, int], GroupRow], matches: Matches, arrivals: Arrivals) -> None:
+def _add_waits(rows: dict[tuple[str, str, str, int], GroupRow], matches: MatchedCalls, arrivals: Arrivals) -> None:
     keys = matches.calls.rows
     wait = matches.time_ns - arrivals.shortest_ns * matches.ranks
     known = arrivals.waits_known

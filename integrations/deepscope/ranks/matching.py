@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.ranks.alignment import Aligner, CallSequence
-from deepscope.ranks.calls import Calls, Stream
+from deepscope.ranks.calls import Calls, CallStream
 from deepscope.ranks.medians import distinct_pairs
 from deepscope.records.ranges import listed
 
@@ -20,7 +20,7 @@ _ORDINALS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class MatchedCalls:
     """Calls of groups on several ranks; arrays of `calls` have shape (c,), the others (m,), one row a matched call."""
 
     calls: Calls
@@ -45,7 +45,7 @@ class Matches:
         return len(self.stream)
 
 
-def match(calls: Calls) -> Matches:
+def match(calls: Calls) -> MatchedCalls:
     """Matches the calls of process groups.
 
     Of a group's calls those count that most of its ranks were seen in. A call that cannot be told from another one is
@@ -67,7 +67,7 @@ def match(calls: Calls) -> Matches:
     return _matches(calls, place, numbered)
 
 
-def _by_order(calls: Calls, stream: Stream, told: Int64, every: Int64, place: Int64) -> None:
+def _by_order(calls: Calls, stream: CallStream, told: Int64, every: Int64, place: Int64) -> None:
     """Places among the calls that are told to be collectives, or among all where that lays more ranks side by side."""
     found, aligned = _side_by_side(calls, told)
     chosen = told
@@ -125,7 +125,7 @@ def _sequence(calls: Calls, rows: Int64) -> CallSequence:
     return CallSequence(calls.token[rows], calls.step[rows], calls.start_ns[rows], calls.end_ns[rows], host)
 
 
-def _matches(calls: Calls, place: Int64, numbered: Mask) -> Matches:
+def _matches(calls: Calls, place: Int64, numbered: Mask) -> MatchedCalls:
     rows = np.flatnonzero(place >= 0)
     stream, _, match = distinct_pairs(calls.stream[rows], place[rows])
     count = len(stream)
@@ -142,7 +142,7 @@ def _matches(calls: Calls, place: Int64, numbered: Mask) -> Matches:
     total, largest = np.zeros(len(kept), np.int64), np.zeros(len(kept), np.int64)
     np.add.at(total, match, calls.time_ns[rows])
     np.maximum.at(largest, match, calls.size_bytes[rows])
-    return Matches(
+    return MatchedCalls(
         calls=calls,
         match=result,
         stream=stream[kept],

@@ -12,7 +12,7 @@ from deepscope.ranks.calls import RowKey, gather, key_of
 from deepscope.ranks.collectives import fill_waits
 from deepscope.ranks.ended import end_sentences, find_ends
 from deepscope.ranks.finding import straggler_findings
-from deepscope.ranks.matching import Matches, match
+from deepscope.ranks.matching import MatchedCalls, match
 from deepscope.ranks.overview import rank_rows
 from deepscope.ranks.side_by_side import numbered
 from deepscope.ranks.stragglers import find_stragglers
@@ -42,7 +42,7 @@ def add_what_ranks_tell(merged: Profile, profiles: Sequence[Profile]) -> None:
     add_findings(merged, straggler_findings(find_stragglers(named, rows), named))
 
 
-def set_transfers(merged: Profile, matches: Matches, arrivals: Arrivals) -> None:
+def set_transfers(merged: Profile, matches: MatchedCalls, arrivals: Arrivals) -> None:
     """Sets `shortest_ns` of the merged profile's collectives: of rows whose every call is found on all ranks."""
     calls, shortest = matches.calls, defaultdict[RowKey, list[int]](list)
     counts = np.zeros(len(calls.rows), np.int64)

@@ -93,7 +93,7 @@ class Failure(msgspec.Struct, kw_only=True):
     message: str = ""
 
 
-class Clock(msgspec.Struct, kw_only=True):
+class RankClock(msgspec.Struct, kw_only=True):
     """A rank's clock beside the reference's, by the collectives that both take part in."""
 
     rank: int
@@ -217,7 +217,7 @@ class LinkRow(msgspec.Struct, kw_only=True):
     """The median of the links with this transport."""
 
 
-class Figure(msgspec.Struct, kw_only=True):
+class RankFigure(msgspec.Struct, kw_only=True):
     """A figure that a verdict rests on: the rank's, and the median of the others."""
 
     label: str
@@ -246,7 +246,7 @@ class Straggler(msgspec.Struct, kw_only=True):
     work_ns: int = 0
     data_ns: int = 0
     host_ns: int = 0
-    figures: list[Figure] = []
+    figures: list[RankFigure] = []
     part: str = ""
     """Of the step's split, what is longer by most."""
     part_ns: int = 0
@@ -309,7 +309,7 @@ class RanksReport(msgspec.Struct, kw_only=True):
     part_names: list[str] = []
     slowest: list[int] = []
     """The five with the longest own time, the longest first; empty for a single rank."""
-    clocks: list[Clock] = []
+    clocks: list[RankClock] = []
     groups: list[GroupRow] = []
     collectives: list[CollectiveRow] = []
     """Of all calls, by `time_ns`, the largest first; so are pairs."""

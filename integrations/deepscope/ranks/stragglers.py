@@ -13,9 +13,9 @@ from deepscope.printable import printable
 from deepscope.quantities import count_text, time_text
 from deepscope.ranks.causes import (
     LATE,
+    CauseShares,
     Lateness,
     Pace,
-    Shares,
     Typical,
     agrees,
     figures_of,
@@ -26,7 +26,7 @@ from deepscope.ranks.causes import (
 )
 from deepscope.ranks.medians import Floats, above_others, others_median
 from deepscope.ranks.own_table import PARTS, LineKey, OwnTable, key_of_line, own_table
-from deepscope.ranks.results import Figure, RankRow, Straggler
+from deepscope.ranks.results import RankFigure, RankRow, Straggler
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records.places import base_name
 
@@ -191,7 +191,7 @@ def _straggler(rank: int, late: Lateness, others: _Others, rows: Mapping[int, Ra
     return found
 
 
-def _shares(rank: int, late: Lateness, above: dict[LineKey, float], others: _Others, pace: Pace) -> Shares:
+def _shares(rank: int, late: Lateness, above: dict[LineKey, float], others: _Others, pace: Pace) -> CauseShares:
     """The excess by cause: that of the lines that make it, or of the whole rank where no few lines do."""
     chosen = {key for key, value in above.items() if value >= MAKES_IT_LATE * late.excess_ns}
     if sum(above[key] for key in chosen) < late.excess_ns / 2:
@@ -204,12 +204,12 @@ def _shares(rank: int, late: Lateness, above: dict[LineKey, float], others: _Oth
             rank, others.table, key, others, pace, as_many=others.times_as_many(rank, key), waited=waited
         )
         total += (of_line.hardware_ns, of_line.work_ns, of_line.data_ns, of_line.host_ns)
-    return Shares(*total.tolist())
+    return CauseShares(*total.tolist())
 
 
 def _divided(
     rank: int, table: OwnTable, key: LineKey | None, others: _Others, pace: Pace, *, as_many: float, waited: float
-) -> Shares:
+) -> CauseShares:
     """What a line (or all of them) takes longer than on the others, by cause."""
     parts = table.parts_of(key)
     longer = np.maximum(above_others(parts)[rank], 0)
@@ -224,15 +224,15 @@ def _divided(
     if as_many > MORE:  # what launches them takes longer by as much
         usual = float(typical[python] + typical[delay]) + (float(typical[operators]) if is_device else 0.0)
         launching = min(rest, usual * (as_many - 1)) if np.isfinite(as_many) else rest
-        return Shares(hardware, work + launching, float(longer[data]) + waited, rest - launching)
+        return CauseShares(hardware, work + launching, float(longer[data]) + waited, rest - launching)
     if not is_device and pace.is_slow:  # a slow processor is slow in Python, too
         of_python = min(rest, float(typical[python]) * (pace.ratio - 1))
-        return Shares(hardware + of_python, work, float(longer[data]) + waited, rest - of_python)
-    return Shares(hardware, work, float(longer[data]) + waited, rest)
+        return CauseShares(hardware + of_python, work, float(longer[data]) + waited, rest - of_python)
+    return CauseShares(hardware, work, float(longer[data]) + waited, rest)
 
 
 def _line(
-    rank: int, late: Lateness, above: dict[LineKey, float], shares: Shares, others: _Others
+    rank: int, late: Lateness, above: dict[LineKey, float], shares: CauseShares, others: _Others
 ) -> tuple[LineKey, float]:
     """The line that is above the others by most, and by how much; workers' own line where they were waited for."""
     named = {key: value for key, value in above.items() if key[1] > 0}
@@ -381,7 +381,7 @@ def _line_words(one: Straggler) -> str:
     return f"{name}:{one.line} has {time_text(one.line_ns * _late_part(one))} of it"
 
 
-def _times(figure: Figure) -> str:
+def _times(figure: RankFigure) -> str:
     return f"{time_text(figure.value)} a step, the others {time_text(figure.typical) or 'not at all'}"
 
 

@@ -33,7 +33,7 @@ _TYPES: dict[object, ColumnType] = {int: "integer", float: "number", str: "text"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RecordColumn:
     """One column of a table."""
 
     name: str
@@ -68,12 +68,12 @@ class ColumnTable:
     """A table; all its columns are of one length."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[RecordColumn, ...]
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else 0
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> RecordColumn:
         """The column of this name."""
         return next(column for column in self.columns if column.name == name)
 
@@ -273,15 +273,15 @@ def column_table(top: msgspec.Struct, name: str) -> ColumnTable:
         rows.append(row)
     columns = []
     if table.outer and tables[table.outer].is_list:
-        columns.append(Column(f"{table.outer}_row", "integer", outer))
+        columns.append(RecordColumn(f"{table.outer}_row", "integer", outer))
     if table.is_mapping:
-        columns.append(Column("key", "text", keys))
+        columns.append(RecordColumn("key", "text", keys))
     if not _is_record(table.row):
-        columns.append(Column("value", _TYPES[table.row], rows))
+        columns.append(RecordColumn("value", _TYPES[table.row], rows))
     else:
         fields = _plan(table.row).fields
         columns += [
-            Column(one.name, one.type, _values(rows, one), is_optional=one.is_optional)
+            RecordColumn(one.name, one.type, _values(rows, one), is_optional=one.is_optional)
             for one in fields
             if name != PROFILE or (len(one.path) == 1 and one.path[0] not in tables)
         ]

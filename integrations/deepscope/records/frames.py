@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import Any
 
 from deepscope.errors import MissingExtraError
-from deepscope.records.columns import Column, ColumnTable
+from deepscope.records.columns import ColumnTable, RecordColumn
 
 _EXTRA = "tables"
 
 
-def wanted(package: str, extra: str = _EXTRA) -> Any:
+def import_extra(package: str, extra: str = _EXTRA) -> Any:
     """An optional package.
 
     Raises:
@@ -28,7 +28,7 @@ def wanted(package: str, extra: str = _EXTRA) -> Any:
 
 def arrow_table(table: ColumnTable) -> Any:
     """A `pyarrow.Table`: texts with few distinct words as dictionaries, units in the fields' metadata."""
-    arrow = wanted("pyarrow")
+    arrow = import_extra("pyarrow")
     arrays = [_arrow_array(arrow, column) for column in table.columns]
     fields = [
         arrow.field(column.name, array.type, metadata={"unit": column.unit} if column.unit else None)
@@ -37,7 +37,7 @@ def arrow_table(table: ColumnTable) -> Any:
     return arrow.table(arrays, schema=arrow.schema(fields))
 
 
-def _arrow_array(arrow: Any, column: Column) -> Any:
+def _arrow_array(arrow: Any, column: RecordColumn) -> Any:
     if column.words is not None:
         import numpy as np
 
@@ -58,11 +58,11 @@ def _arrow_array(arrow: Any, column: Column) -> Any:
 
 def pandas_frame(table: ColumnTable) -> Any:
     """A `pandas.DataFrame`: whole numbers as `int64`, or `Int64` where some are lacking."""
-    pandas = wanted("pandas")
+    pandas = import_extra("pandas")
     return pandas.DataFrame({column.name: _series(pandas, column) for column in table.columns})
 
 
-def _series(pandas: Any, column: Column) -> Any:
+def _series(pandas: Any, column: RecordColumn) -> Any:
     if column.words is not None:
         return pandas.Categorical.from_codes(column.values, _distinct(column.words))
     if column.type == "text":
@@ -80,7 +80,7 @@ def _series(pandas: Any, column: Column) -> Any:
         return pandas.Series(column.plain(), dtype=object)
 
 
-def _is_absent(column: Column) -> Any:
+def _is_absent(column: RecordColumn) -> Any:
     import numpy as np
 
     return np.asarray(column.values) == column.absent

@@ -197,7 +197,7 @@ BLOCK_LINES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class UnmatchedSides:
     """The recorded text and the current text, and which lines of each have no partner in the other."""
 
     recorded: Sequence[str]
@@ -210,7 +210,7 @@ class Sides:
     """Whether a text stands once in each of the two whole texts."""
 
 
-def find_moves(sides: Sides, starts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def find_moves(sides: UnmatchedSides, starts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Pairs of (recorded index, index now) of the moved blocks around `starts`, pairs of equal lines without partner.
 
     A block grows over equal neighbours without a partner. It counts as moved when it holds a line that stands once in
@@ -231,7 +231,7 @@ def find_moves(sides: Sides, starts: Iterable[tuple[int, int]]) -> list[tuple[in
     return pairs
 
 
-def _grown(sides: Sides, home: int, place: int, homes: set[int], places: set[int]) -> list[tuple[int, int]]:
+def _grown(sides: UnmatchedSides, home: int, place: int, homes: set[int], places: set[int]) -> list[tuple[int, int]]:
     def is_same(home: int, place: int) -> bool:
         return (
             0 <= home < len(sides.recorded)
@@ -251,6 +251,6 @@ def _grown(sides: Sides, home: int, place: int, homes: set[int], places: set[int
     return [(home + shift, place + shift) for shift in range(-before, after + 1)]
 
 
-def _is_move(sides: Sides, block: list[tuple[int, int]]) -> bool:
+def _is_move(sides: UnmatchedSides, block: list[tuple[int, int]]) -> bool:
     texts = [text for left, _ in block if is_meaningful(text := sides.recorded[left])]
     return len(texts) >= BLOCK_LINES or any(sides.stands_once(text) for text in texts)

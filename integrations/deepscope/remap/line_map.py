@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from deepscope.remap.diff import (
     UNMATCHED,
-    Sides,
+    UnmatchedSides,
     find_moves,
     is_meaningful,
     match_indented,
@@ -202,7 +202,7 @@ class LineMap:
         if not texts:
             return
         starts = [(next(iter(self._lost[text])), self._loose_place(text)) for text in texts]
-        sides = Sides(
+        sides = UnmatchedSides(
             self._homes,
             self._texts,
             is_lost=self._is_lost,

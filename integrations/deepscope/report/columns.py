@@ -11,7 +11,7 @@ from deepscope.records import CriticalLine, Function, HeldByLine, HeldMemory, Li
 from deepscope.records.places import short_place
 from deepscope.report.counters import counter_columns
 from deepscope.report.critical import KINDS, critical_columns
-from deepscope.report.layout import Column, Styles
+from deepscope.report.layout import Styles, TextColumn
 from deepscope.report.line_columns import FUNCTION, VERDICT, line_columns
 from deepscope.report.memory import held_columns
 from deepscope.report.module_columns import module_columns, module_names
@@ -45,7 +45,7 @@ def columns(
     sort: str | None,
     width: int,
     styles: Styles,
-) -> list[Column]:
+) -> list[TextColumn]:
     """The columns of a table.
 
     Args:
@@ -115,7 +115,7 @@ def _lines(
     field: str,
     width: int,
     styles: Styles,
-) -> list[Column]:
+) -> list[TextColumn]:
     shown: list[Any] = [without_framework(row, profile) for row in rows]
     if rest:
         shown.append(_summed_up(f"({len(rest):,} more)", [without_framework(row, profile) for row in rest]))

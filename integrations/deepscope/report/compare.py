@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deepscope.comparison import Comparison, Difference, compare
-from deepscope.comparison.fail_over import Verdict
+from deepscope.comparison.fail_over import FailOverVerdict
 from deepscope.comparison.noise import CONFIDENCE
 from deepscope.comparison.pairing import share_few_lines, shared_lines
 from deepscope.printable import printable
@@ -18,7 +18,7 @@ from deepscope.report import markdown
 from deepscope.report.counters import busy_words
 from deepscope.report.event_names import readable
 from deepscope.report.header import header
-from deepscope.report.layout import Column, Styles, render, shown_words
+from deepscope.report.layout import Styles, TextColumn, render, shown_words
 from deepscope.report.table_column import ColumnOf, cell_text, field, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text
 
@@ -26,12 +26,14 @@ COMPARISON_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
 
 
-def comparison_json(comparison: Comparison, *, limit: int = 0, verdict: Verdict | None = None) -> str:
+def comparison_json(comparison: Comparison, *, limit: int = 0, verdict: FailOverVerdict | None = None) -> str:
     """The comparison as JSON text, in ASCII."""
     return json.dumps(comparison_object(comparison, limit=limit, verdict=verdict), indent=1) + "\n"
 
 
-def comparison_object(comparison: Comparison, *, limit: int = 0, verdict: Verdict | None = None) -> dict[str, Any]:
+def comparison_object(
+    comparison: Comparison, *, limit: int = 0, verdict: FailOverVerdict | None = None
+) -> dict[str, Any]:
     """The comparison as dicts and lists, described in docs/report.md."""
     rows = comparison.rows[:limit] if limit else comparison.rows
     found: dict[str, Any] = {
@@ -66,7 +68,7 @@ def comparison_text(
     limit: int = 20,
     width: int = 80,
     color: bool = False,
-    verdict: Verdict | None = None,
+    verdict: FailOverVerdict | None = None,
 ) -> str:
     """The comparison for a terminal: what is beyond noise first, what may be none last."""
     styles = Styles(color)
@@ -215,7 +217,7 @@ def _side(field: str, title: str, absent: str, rank: int) -> ColumnOf:
 _INTERVAL = ColumnOf("interval", "interval", "text", interval_words, rank=3, is_numeric=True)
 
 
-def _columns(rows: Sequence[Difference], comparison: Comparison, width: int, styles: Styles) -> list[Column]:
+def _columns(rows: Sequence[Difference], comparison: Comparison, width: int, styles: Styles) -> list[TextColumn]:
     name, change, *others, source = difference_columns(comparison.by)
     text = source._replace(
         value=lambda row: row.text or (f"def {row.name}" if row.place else ""), least=max(20, width // 4)
@@ -292,7 +294,7 @@ FOLDED = 50
 """Rows within noise that are shown at most."""
 
 
-def comparison_markdown(comparison: Comparison, *, limit: int = 20, verdict: Verdict | None = None) -> str:
+def comparison_markdown(comparison: Comparison, *, limit: int = 20, verdict: FailOverVerdict | None = None) -> str:
     """The comparison as GitHub shows it; names and code from traces are shown as they are and never interpreted."""
     changed = [row for row in comparison.rows if row.change_ns]
     beyond = [row for row in changed if not row.within_noise]

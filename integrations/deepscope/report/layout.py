@@ -14,7 +14,7 @@ Style = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column of printable texts.
 
     `rank` 0 always stands; of the others the lowest rank leaves last. A column with `min_width` may be cut down to it,
@@ -60,7 +60,7 @@ def cell_len(text: str) -> int:
     return wcswidth(text)
 
 
-def render(columns: Sequence[Column], width: int, *, title_style: Style | None = None) -> list[str]:
+def render(columns: Sequence[TextColumn], width: int, *, title_style: Style | None = None) -> list[str]:
     """The lines of the table, its titles first, none wider than `width` (but for columns that always stand)."""
     chosen = _fit([column for column in columns if not column.is_empty], width)
     widths = _widths(chosen, width)
@@ -100,7 +100,7 @@ def cut_start(text: str, width: int) -> str:
     return ELLIPSIS + (kept[slash:] if 0 <= slash <= len(kept) // 2 else kept)
 
 
-def _fit(columns: Sequence[Column], width: int) -> list[Column]:
+def _fit(columns: Sequence[TextColumn], width: int) -> list[TextColumn]:
     left = width - sum(column.least_width + len(GAP) for column in columns if not column.rank) + len(GAP)
     kept = set()
     for column in sorted((column for column in columns if column.rank), key=lambda column: column.rank):
@@ -111,7 +111,7 @@ def _fit(columns: Sequence[Column], width: int) -> list[Column]:
     return [column for column in columns if not column.rank or id(column) in kept]
 
 
-def _widths(columns: Sequence[Column], width: int) -> list[int]:
+def _widths(columns: Sequence[TextColumn], width: int) -> list[int]:
     """Shares the rest of the width among columns that can be cut, evenly until one has all it wants."""
     widths = [column.least_width for column in columns]
     left = width - sum(widths) - len(GAP) * (len(columns) - 1)
@@ -127,7 +127,7 @@ def _widths(columns: Sequence[Column], width: int) -> list[int]:
     return widths
 
 
-def _cell(column: Column, text: str, width: int) -> str:
+def _cell(column: TextColumn, text: str, width: int) -> str:
     if cell_len(text) > width:
         text = (column.cut or cut_end)(text, width)
     blank = " " * (width - cell_len(text))

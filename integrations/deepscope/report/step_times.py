@@ -14,7 +14,7 @@ from deepscope.records.places import short_place
 PERCENTILES = (50, 90, 95, 99)
 
 
-class StepTimes(msgspec.Struct, kw_only=True):
+class StepTimeSummary(msgspec.Struct, kw_only=True):
     """The durations of the steps, each the mean of the ranks, in nanoseconds."""
 
     count: int
@@ -36,7 +36,7 @@ class StepTimes(msgspec.Struct, kw_only=True):
     """Its time in the slowest step less the median over the steps; of several ranks, of the rank with most."""
 
 
-def step_times(profile: Profile) -> StepTimes | None:
+def step_times(profile: Profile) -> StepTimeSummary | None:
     """The durations of a profile's steps; None where there are none."""
     if not profile.steps:
         return None
@@ -44,7 +44,7 @@ def step_times(profile: Profile) -> StepTimes | None:
     times = sorted(step.duration_ns // ranks for step in profile.steps)
     slowest = max(profile.steps, key=lambda step: step.duration_ns)
     percentiles = {f"p{one}_ns": _percentile(times, one) for one in PERCENTILES}
-    return StepTimes(
+    return StepTimeSummary(
         count=len(times),
         mean_ns=round(step_length_ns(profile) or 0),
         min_ns=times[0],

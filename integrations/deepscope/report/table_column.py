@@ -10,7 +10,7 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, number_text, rate_text, share_text, time_text
 from deepscope.records import Function, Line, Profile
 from deepscope.records.places import short_place
-from deepscope.report.layout import Column, Style, Styles, cut_end, cut_start
+from deepscope.report.layout import Style, Styles, TextColumn, cut_end, cut_start
 from deepscope.report.shapes import NO_LINE
 
 Unit = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
@@ -60,17 +60,17 @@ def field(key: str, title: str, kind: Unit, explained: str = "", rank: int = 0, 
     return ColumnOf(key, title, kind, attrgetter(key), explained, rank, **(least | more))
 
 
-def text_columns(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[Column]:
+def text_columns(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[TextColumn]:
     """The columns for a terminal, where texts that may be cut, such as a row's name, stand last."""
     return [text_column(one, rows, styles) for one in sorted(columns, key=lambda one: one.least > 0)]
 
 
-def in_order(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[Column]:
+def in_order(columns: Sequence[ColumnOf], rows: Sequence[Any], styles: Styles) -> list[TextColumn]:
     """The columns for a terminal as they stand."""
     return [text_column(one, rows, styles) for one in columns]
 
 
-def text_column(column: ColumnOf, rows: Sequence[Any], styles: Styles) -> Column:
+def text_column(column: ColumnOf, rows: Sequence[Any], styles: Styles) -> TextColumn:
     """One column for a terminal."""
     values = [column.value(row) for row in rows]
     if column.key == "share":
@@ -79,7 +79,7 @@ def text_column(column: ColumnOf, rows: Sequence[Any], styles: Styles) -> Column
     if column.is_once:
         cells = ["" if above == cell else cell for above, cell in zip(["", *cells], cells, strict=False)]
     is_text = column.kind in {"text", "place"} and not column.is_numeric
-    return Column(
+    return TextColumn(
         column.short or column.title,
         cells,
         rank=column.rank,
@@ -135,17 +135,17 @@ _WIDTHS = ((140, 12), (100, 8), (0, 4))
 """From this width of the table on, so many cells."""
 
 
-def share(values: Sequence[float], whole: float, styles: Styles) -> Column:
+def share(values: Sequence[float], whole: float, styles: Styles) -> TextColumn:
     """The parts of a whole in percent; the large ones stand out."""
-    return Column("share", [share_text(value, whole) for value in values], styles=_heat(values, whole, styles))
+    return TextColumn("share", [share_text(value, whole) for value in values], styles=_heat(values, whole, styles))
 
 
-def shares(values: Sequence[int], whole: int, width: int, styles: Styles) -> list[Column]:
+def shares(values: Sequence[int], whole: int, width: int, styles: Styles) -> list[TextColumn]:
     """The parts of a whole in percent, and as bars of which the longest fills its cells."""
     cells = next(cells for least, cells in _WIDTHS if width >= least)
     largest = max(values, default=0)
     texts = [bar(value, largest, cells) for value in values] if whole and len(values) > 1 else [""] * len(values)
-    bars = Column("", texts, rank=1, right=False, styles=_heat(values, whole, styles))
+    bars = TextColumn("", texts, rank=1, right=False, styles=_heat(values, whole, styles))
     return [share(values, whole, styles), bars]
 
 

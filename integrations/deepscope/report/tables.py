@@ -86,7 +86,7 @@ DERIVED = {"collective": ("algorithm_bytes_per_s", "bus_bytes_per_s", "transfer_
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ProfileTable:
     """One of the tables of a profile."""
 
     by: str
@@ -178,7 +178,7 @@ def _saves(row: CriticalLine) -> int:
     return -1 if row.would_shorten_ns is None else row.would_shorten_ns
 
 
-def _make() -> dict[str, Table]:
+def _make() -> dict[str, ProfileTable]:
     location: dict[str, Callable[[Any], Any]] = {"location": lambda row: (row.file, row.line)}
     place = {"forward": _forward, "cost_ns": cost_ns, **location}
     name: dict[str, Callable[[Any], Any]] = {"name": lambda row: row.name}
@@ -206,7 +206,7 @@ def _make() -> dict[str, Table]:
         "run": run_rows,
     }
     return {
-        by: Table(
+        by: ProfileTable(
             by=by,
             key=key,
             sort=sort,
@@ -225,7 +225,7 @@ TABLES = _make()
 """By the word of `--by`."""
 
 
-_IN_DETAIL = Table(
+_IN_DETAIL = ProfileTable(
     by="operator",
     key="operators",
     sort="self_device_ns",
@@ -236,7 +236,7 @@ _IN_DETAIL = Table(
 )
 
 
-def table(by: str, details: Sequence[Detail] = ()) -> Table:
+def table(by: str, details: Sequence[Detail] = ()) -> ProfileTable:
     """The table of a word of `--by`; that of operators in detail where a profile has `details`.
 
     Raises:

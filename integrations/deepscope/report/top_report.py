@@ -19,7 +19,7 @@ from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.header import header
 from deepscope.report.json_report import filters_object, plain
-from deepscope.report.layout import Column, Styles, render, shown_words
+from deepscope.report.layout import Styles, TextColumn, render, shown_words
 from deepscope.report.operator_columns import kind_columns, measured_columns
 from deepscope.report.shapes import parsed, shapes_text
 from deepscope.report.table_column import ColumnOf, field, text_columns
@@ -77,7 +77,7 @@ class TopRow(msgspec.Struct, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TopQuestion:
     """What is asked of the operators of a profile."""
 
     by: By = "operator"
@@ -101,11 +101,11 @@ class Ranking:
     of: int
 
 
-def ranking(profile: Profile, question: Question) -> Ranking:
+def ranking(profile: Profile, question: TopQuestion) -> Ranking:
     """The operators of a profile that was loaded with `details=("shapes",)`, those first that come first in the order.
 
     Raises:
-        OptionError: as `Question.check`.
+        OptionError: as `TopQuestion.check`.
     """
     question.check()
     groups: dict[str, list[OperatorInDetail]] = {}
@@ -127,7 +127,7 @@ def _order(field: str) -> Callable[[TopRow], Any]:
     return lambda row: (getattr(row, field), row.self_device_ns, row.self_cpu_ns, row.name)
 
 
-def _row(name: str, members: Sequence[OperatorInDetail], question: Question, whole: int) -> TopRow:
+def _row(name: str, members: Sequence[OperatorInDetail], question: TopQuestion, whole: int) -> TopRow:
     of_kind = question.by == "type"
     calls = sum(one.calls for one in members)
     sums = {field: sum(getattr(one, field) for one in members) for field in CALL_NUMBERS}
@@ -161,7 +161,7 @@ def _aggregated(
     return sums
 
 
-def _is_wanted(row: TopRow, question: Question) -> bool:
+def _is_wanted(row: TopRow, question: TopQuestion) -> bool:
     filters = question.filters
     by_cpu = question.sort in {"cpu", "total-cpu"}
     if filters.min_ns and (row.self_cpu_ns if by_cpu else row.self_device_ns) < filters.min_ns:
@@ -180,7 +180,7 @@ _OF_CALLS = {
 
 
 def top_text(
-    profile: Profile, found: Ranking, question: Question, *, limit: int, width: int, color: bool = False
+    profile: Profile, found: Ranking, question: TopQuestion, *, limit: int, width: int, color: bool = False
 ) -> str:
     """The table for a terminal `width` cells wide, ending in a newline; `limit` 0 shows all rows."""
     styles, width = Styles(color), max(MIN_WIDTH, width)
@@ -195,7 +195,7 @@ def top_text(
     return "\n".join(lines) + "\n"
 
 
-def _words(profile: Profile, found: Ranking, question: Question, shown: Sequence[TopRow]) -> str:
+def _words(profile: Profile, found: Ranking, question: TopQuestion, shown: Sequence[TopRow]) -> str:
     noun = "types of operators" if question.by == "type" else "operators"
     order = {"self": "self time"}.get(question.sort, question.sort.replace("-", " "))
     what = "device time" if profile.metric == "device" else "operators' CPU time"
@@ -205,7 +205,7 @@ def _words(profile: Profile, found: Ranking, question: Question, shown: Sequence
     return text + (f"; {', '.join(chosen)}" if chosen else "") + _OF_CALLS[question.aggregate]
 
 
-def _columns(rows: Sequence[TopRow], profile: Profile, question: Question, styles: Styles) -> list[Column]:
+def _columns(rows: Sequence[TopRow], profile: Profile, question: TopQuestion, styles: Styles) -> list[TextColumn]:
     by_type = question.by == "type"
     columns = kind_columns(profile) if by_type else _operator_columns(profile)
     so_far = ColumnOf("so_far", "so far", "share", lambda row: row.cumulative_share, "With the rows before.", 8)
@@ -239,7 +239,7 @@ def _others(row: TopRow) -> str:
     return f" and {row.shapes - 1} more" if row.shapes > 1 else ""
 
 
-def top_json(profile: Profile, found: Ranking, question: Question, *, limit: int) -> str:
+def top_json(profile: Profile, found: Ranking, question: TopQuestion, *, limit: int) -> str:
     """The rows as JSON text, in ASCII; docs/report.md describes it."""
     rows = found.rows[:limit] if limit else found.rows
     return json.dumps(

@@ -11,7 +11,7 @@ from deepscope.records import View
 from deepscope.store.files import TraceFile
 from deepscope.store.opening import open_attribution
 from deepscope.store.readable import read_newest
-from deepscope.store.runs import Selection, select
+from deepscope.store.runs import TraceSelection, select
 
 
 class Traces:
@@ -59,7 +59,7 @@ class Traces:
             else:
                 yield analysis
 
-    def _first(self, selection: Selection) -> tuple[Analysis, int]:
+    def _first(self, selection: TraceSelection) -> tuple[Analysis, int]:
         """The first trace of a selection that can be read, and its place."""
         errors: list[TraceError] = []
         for place, file in enumerate(selection.files):

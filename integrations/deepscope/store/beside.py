@@ -21,7 +21,7 @@ from deepscope.records.findings import Try
 from deepscope.records.merging import RankRecords, merge
 from deepscope.store.files import TraceFile
 from deepscope.store.recognition import FoundTrace, Recognizer
-from deepscope.store.runs import Selection, find_traces
+from deepscope.store.runs import TraceSelection, find_traces
 from deepscope.trace.format.run_account import account_path, decoded_account, tries_path
 from deepscope.trace.kineto.remote import is_url
 
@@ -115,7 +115,7 @@ _EVERY_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitedWindow(Selection):
+class AwaitedWindow(TraceSelection):
     """A window, and the ranks that its traces are of."""
 
     ranks: tuple[int, ...] = ()

@@ -25,7 +25,7 @@ from deepscope.store.cache import Kind, prune, save_body
 from deepscope.store.files import TraceFile, is_reached_by_others, own_settings, using
 from deepscope.store.identity import digest
 from deepscope.store.pool import Got, ReadAnswer, RequestProgress, answers_of_processes, workers_for
-from deepscope.store.requests import Asked, FilesProgress, ReadRequest, answer, kept_answer, trace_error
+from deepscope.store.requests import FilesProgress, RankRequest, ReadRequest, answer, kept_answer, trace_error
 from deepscope.trace.kineto.remote import is_url
 
 CONNECT_SECONDS = 10
@@ -68,7 +68,7 @@ def answers_of_cluster(address: str, requests: Sequence[ReadRequest], *, got: Go
             if not is_reached_by_others(request.file):
                 continue
             try:
-                body = msgspec.msgpack.encode(Asked(request, settings))
+                body = msgspec.msgpack.encode(RankRequest(request, settings))
             except UnicodeEncodeError as error:
                 got(place, trace_error(request.file, error))
                 continue
@@ -93,7 +93,7 @@ def answer_there(request: bytes, version_here: str) -> bytes:
     own = _version()
     if own != version_here:
         return msgspec.msgpack.encode(_There(version=own, host=platform.node()))
-    asked = msgspec.msgpack.decode(request, type=Asked)
+    asked = msgspec.msgpack.decode(request, type=RankRequest)
     try:
         with using(asked.settings):
             body = kept_answer(asked.request)
@@ -215,7 +215,7 @@ def _error_of_task(error: Exception, file: TraceFile, address: str) -> TraceErro
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EachRequest:
     """What is wanted of each trace."""
 
     kind: Kind
@@ -227,7 +227,7 @@ class Wanted:
 
 
 def read_each(
-    files: Sequence[TraceFile], wanted: Wanted, *, progress: Progress | None = None
+    files: Sequence[TraceFile], wanted: EachRequest, *, progress: Progress | None = None
 ) -> list[bytes | TraceError]:
     """For each file the record that is wanted, encoded; or the reason why its trace cannot be read.
 
@@ -265,7 +265,7 @@ def read_each(
     return [_one(answered, file, has_some=has_some) for answered, file in zip(found, files, strict=True)]
 
 
-def _elsewhere(requests: Sequence[ReadRequest], wanted: Wanted, got: Got, on_progress: RequestProgress) -> None:
+def _elsewhere(requests: Sequence[ReadRequest], wanted: EachRequest, got: Got, on_progress: RequestProgress) -> None:
     """Has a cluster or processes answer; what gets no answer is left to this process."""
     if wanted.scheduler and requests:
 

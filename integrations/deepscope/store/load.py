@@ -17,7 +17,7 @@ from deepscope.store.beside import join_files_beside
 from deepscope.store.files import TraceFile, single_file
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import cached_profile, kept_answers, read_profile
-from deepscope.store.runs import Selection
+from deepscope.store.runs import TraceSelection
 
 FAILURES_TOLD = 8
 """Ranks that could not be read, each with its reason; of the rest only the numbers."""
@@ -70,7 +70,7 @@ def load_profile(
     _check_view(view)
     given_peaks(peaks)  # what cannot be read is told before a long read
 
-    def read(selection: Selection) -> Profile:
+    def read(selection: TraceSelection) -> Profile:
         return load_selection(
             selection,
             view,
@@ -89,7 +89,7 @@ def load_profile(
 
 
 def load_selection(
-    selection: Selection,
+    selection: TraceSelection,
     view: View = WHOLE,
     *,
     rank: int | None = None,
@@ -108,9 +108,9 @@ def load_selection(
         ]
         _check(profiles, view, rank=rank, stage=stage)
         return _judged(profiles, selection, peaks)
-    from deepscope.store.each import Wanted, read_each  # for several ranks alone
+    from deepscope.store.each import EachRequest, read_each  # for several ranks alone
 
-    read = read_each(selection.files, Wanted("profile", view, partial, cache, scheduler), progress=progress)
+    read = read_each(selection.files, EachRequest("profile", view, partial, cache, scheduler), progress=progress)
     return _merged(read, selection, view, peaks, rank=rank, stage=stage)
 
 
@@ -128,14 +128,20 @@ def keep_profile(path: str) -> None:
 
 
 def kept_profile(
-    selection: Selection, view: View, *, partial: bool, peaks: str, rank: int | None = None, stage: str | None = None
+    selection: TraceSelection,
+    view: View,
+    *,
+    partial: bool,
+    peaks: str,
+    rank: int | None = None,
+    stage: str | None = None,
 ) -> Profile | None:
     """What `load_selection` gives, if the cache has every part of it; None if some trace has to be read."""
     bodies = kept_answers(selection.files, "profile", view, partial=partial)
     return None if bodies is None else _merged(bodies, selection, view, peaks, rank=rank, stage=stage)
 
 
-def _judged(profiles: Sequence[Profile], selection: Selection, peaks: str) -> Profile:
+def _judged(profiles: Sequence[Profile], selection: TraceSelection, peaks: str) -> Profile:
     """The profiles of a selection merged, with what is found of ranks side by side and of the whole run, and with a
     verdict for each line by the device's peaks."""
     profile = merge_profiles(profiles)
@@ -151,7 +157,7 @@ def _judged(profiles: Sequence[Profile], selection: Selection, peaks: str) -> Pr
 
 def _merged(
     read: Sequence[bytes | TraceError],
-    selection: Selection,
+    selection: TraceSelection,
     view: View,
     peaks: str,
     *,
@@ -170,7 +176,7 @@ def _merged(
     return profile
 
 
-def _left_out(failed: Sequence[tuple[int, TraceError]], selection: Selection) -> list[str]:
+def _left_out(failed: Sequence[tuple[int, TraceError]], selection: TraceSelection) -> list[str]:
     """Warnings that name the ranks which could not be read, the first of them with their reasons."""
     notes = []
     for place, error in failed[:FAILURES_TOLD]:

@@ -18,7 +18,7 @@ from deepscope.records import WHOLE, Profile, View
 from deepscope.store.load import kept_profile
 from deepscope.store.pool import worker
 from deepscope.store.ranks import ReadRanks, kept_ranks
-from deepscope.store.runs import Selection, select
+from deepscope.store.runs import TraceSelection, select
 from deepscope.trace.kineto.file_head import EMPTY
 from deepscope.trace.kineto.remote import is_url
 
@@ -34,7 +34,7 @@ class LoadRequest(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
     answer: Literal["profile", "ranks"] = "profile"
     """What is wanted: a `Profile`, or the `ReadRanks` of `read_selected`."""
     path: str
-    selection: Selection | None = None
+    selection: TraceSelection | None = None
     view: View = WHOLE
     rank: int | None = None
     stage: str | None = None
@@ -131,7 +131,7 @@ class Loader:
         return CancelledLoadError(f"{self.request.path}: loading was cancelled")
 
 
-def _check_empty(selection: Selection | None) -> None:
+def _check_empty(selection: TraceSelection | None) -> None:
     """Raises NotATraceError where all files are empty, as a killed training leaves them: no process is asked for it."""
     if (
         selection is not None

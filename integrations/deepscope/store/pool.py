@@ -17,7 +17,7 @@ import msgspec
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
 from deepscope.store.files import TraceFile, is_reached_by_others, own_settings
-from deepscope.store.requests import Asked, ReadRequest, trace_error
+from deepscope.store.requests import RankRequest, ReadRequest, trace_error
 from deepscope.trace.kineto.remote import is_url
 from deepscope.trace.kineto.source import likely_json_bytes
 
@@ -117,10 +117,10 @@ def answers_of_processes(requests: Sequence[ReadRequest], *, workers: int, got: 
     """
     settings = own_settings([request.file for request in requests])
     if settings is not None:
-        _Pool(requests, [_encoded(Asked(request, settings)) for request in requests], got, progress).run(workers)
+        _Pool(requests, [_encoded(RankRequest(request, settings)) for request in requests], got, progress).run(workers)
 
 
-def _encoded(asked: Asked) -> bytes | None:
+def _encoded(asked: RankRequest) -> bytes | None:
     try:
         return msgspec.msgpack.encode(asked)
     except UnicodeEncodeError:  # a path with bytes that are no text can be read by this process alone

@@ -20,10 +20,10 @@ from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo, View
 from deepscope.records.merging import decoded
 from deepscope.store.ascend.cluster import Cluster, find_cluster
-from deepscope.store.each import Wanted, read_each
+from deepscope.store.each import EachRequest, read_each
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import kept_answers
-from deepscope.store.runs import SelectedTogether, Selection, expanded, find_traces, select_together
+from deepscope.store.runs import SelectedTogether, TraceSelection, expanded, find_traces, select_together
 from deepscope.trace.kineto.remote import is_url
 
 
@@ -40,7 +40,7 @@ def tables_alone(path: str, step: int | None) -> Cluster:
     return cluster
 
 
-def tables_beside(selection: Selection, step: int | None) -> Cluster:
+def tables_beside(selection: TraceSelection, step: int | None) -> Cluster:
     """The tables of selected traces; nothing where these are no Ascend run's."""
     return find_cluster(selection.tables, step) if selection.tables else Cluster()
 
@@ -134,13 +134,13 @@ def read_ranks(
         OptionError: no rank has such a step or stage.
     """
     paths = expanded([os.fspath(path)] if isinstance(path, (str, os.PathLike)) else path)
-    where, wanted = paths[0], Wanted("summary", View(step=step), partial, cache, scheduler)
+    where, wanted = paths[0], EachRequest("summary", View(step=step), partial, cache, scheduler)
     if len(paths) > 1:
         selected = select_together(paths, stage=stage)
         together = _read(selected.selection, tables_of_several(selected, step), wanted, progress)
         return replace(together, skipped=[*_left_out(paths, together)])
 
-    def read(selection: Selection) -> ReadRanks:
+    def read(selection: TraceSelection) -> ReadRanks:
         return _read(selection, tables_beside(selection, step), wanted, progress)
 
     try:
@@ -149,7 +149,7 @@ def read_ranks(
         cluster = tables_alone(where, step)
         if not cluster.ranks:
             raise
-        return _read(Selection(files=(), stage=stage or ""), cluster, wanted, progress)
+        return _read(TraceSelection(files=(), stage=stage or ""), cluster, wanted, progress)
     return replace(newest.answer, skipped=[*newest.skipped, *_left_out(paths, newest.answer)])
 
 
@@ -181,7 +181,7 @@ def _folder_of(path: str) -> str:
 
 
 def read_selected(
-    selection: Selection, view: View, *, partial: bool = False, progress: Progress | None = None
+    selection: TraceSelection, view: View, *, partial: bool = False, progress: Progress | None = None
 ) -> ReadRanks:
     """The same of traces that were selected already, and of any part of them. Tables know no parts but steps.
 
@@ -190,10 +190,10 @@ def read_selected(
         OptionError: no rank has such a step, phase or module.
     """
     cluster = Cluster() if view.phase or view.module else tables_beside(selection, view.step)
-    return _read(selection, cluster, Wanted("summary", view, partial), progress)
+    return _read(selection, cluster, EachRequest("summary", view, partial), progress)
 
 
-def _read(selection: Selection, cluster: Cluster, wanted: Wanted, progress: Progress | None) -> ReadRanks:
+def _read(selection: TraceSelection, cluster: Cluster, wanted: EachRequest, progress: Progress | None) -> ReadRanks:
     """The ranks by their traces, with what their tables tell."""
     found, reason = ReadRanks(), None
     read = read_each(selection.files, wanted, progress=progress) if selection.files else []
@@ -214,7 +214,7 @@ def _read(selection: Selection, cluster: Cluster, wanted: Wanted, progress: Prog
     return ReadRanks(with_tables(found.summaries, cluster), failures)
 
 
-def kept_ranks(selection: Selection, view: View, *, partial: bool = False) -> ReadRanks | None:
+def kept_ranks(selection: TraceSelection, view: View, *, partial: bool = False) -> ReadRanks | None:
     """What `read_selected` gives, if the cache has every rank; None if some trace or table has to be read."""
     if selection.tables:
         return None

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from deepscope.errors import OptionError, TraceError, in_words
 from deepscope.store.recognition import FoundTrace
-from deepscope.store.runs import Selection, find_traces, select_below
+from deepscope.store.runs import TraceSelection, find_traces, select_below
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ class NewestReadable(Generic[T]):
     """What was read, and what was skipped for it."""
 
     answer: T
-    selection: Selection
+    selection: TraceSelection
     found: list[FoundTrace]
     """The traces that were not skipped, the newest first."""
     skipped: list[str]
@@ -29,7 +29,7 @@ class NewestReadable(Generic[T]):
 
 
 def read_newest(
-    path: str, read: Callable[[Selection], T], *, rank: int | None = None, stage: str | None = None
+    path: str, read: Callable[[TraceSelection], T], *, rank: int | None = None, stage: str | None = None
 ) -> NewestReadable[T]:
     """Reads the newest selection at a path, or the newest one before it that can be read.
 
@@ -66,7 +66,7 @@ def read_newest(
     raise newest
 
 
-def without(found: Sequence[FoundTrace], selection: Selection) -> list[FoundTrace]:
+def without(found: Sequence[FoundTrace], selection: TraceSelection) -> list[FoundTrace]:
     """The traces that a selection leaves."""
     files = set(selection.files)
     return [one for one in found if one.file not in files]

@@ -9,7 +9,7 @@ from contextlib import suppress
 from deepscope.errors import DeepScopeError, OptionError
 from deepscope.records import Profile
 from deepscope.store.readable import read_newest
-from deepscope.store.runs import Selection, select_from
+from deepscope.store.runs import TraceSelection, select_from
 
 REPEATS = 5
 """Runs of a folder that are looked at."""
@@ -17,7 +17,7 @@ REPEATS = 5
 
 def load_repeats(
     path: str | os.PathLike[str],
-    load: Callable[[Selection], Profile],
+    load: Callable[[TraceSelection], Profile],
     *,
     rank: int | None = None,
     stage: str | None = None,

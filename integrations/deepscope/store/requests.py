@@ -71,7 +71,7 @@ class ReadRequest(msgspec.Struct, frozen=True):
     cache: bool
 
 
-class Asked(msgspec.Struct, frozen=True, tag="rank"):
+class RankRequest(msgspec.Struct, frozen=True, tag="rank"):
     """A request to another process, and how its asker reaches remote stores."""
 
     request: ReadRequest

@@ -26,7 +26,7 @@ them, as many again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class TraceSelection:
     """The traces to be read as one: a window of a stage of a run, a file a rank."""
 
     files: tuple[TraceFile, ...]
@@ -98,7 +98,7 @@ def _ranks_of_newest_run(found: Sequence[FoundTrace]) -> int:
     return len({one.identity.rank for one in found if one.run == found[0].run}) if found else 0
 
 
-def select(path: str, *, rank: int | None = None, stage: str | None = None) -> Selection:
+def select(path: str, *, rank: int | None = None, stage: str | None = None) -> TraceSelection:
     """Picks what to show of `path`: its newest run, the training stage first, the newest window, all ranks.
 
     Args:
@@ -115,7 +115,7 @@ def select(path: str, *, rank: int | None = None, stage: str | None = None) -> S
 
 def select_below(
     path: str, found: Sequence[FoundTrace], *, rank: int | None = None, stage: str | None = None
-) -> Selection:
+) -> TraceSelection:
     """The same among traces that were found at `path`, the newest first; at least one.
 
     Raises:
@@ -149,7 +149,7 @@ def expanded(paths: Iterable[str]) -> list[str]:
 class SelectedTogether:
     """What is to be read of several paths as of one run."""
 
-    selection: Selection
+    selection: TraceSelection
     tables: list[str]
     """Of the paths with traces of Ascend devices: the folders in which the tables beside these lie."""
     without_trace: dict[str, NoTraceError]
@@ -173,7 +173,7 @@ def select_together(paths: Iterable[str], *, stage: str | None = None) -> Select
     files = {file for one in chosen for file in one.files}
     traces = list({one.file: one for there in found.values() for one in there if one.file in files}.values())
     traces.sort(key=_by_rank)
-    selection = Selection(
+    selection = TraceSelection(
         files=tuple(one.file for one in traces),
         stage=chosen[0].stage if chosen else stage or "",
         ranks=tuple(one.identity.rank for one in traces),
@@ -187,7 +187,7 @@ def _by_rank(one: FoundTrace) -> tuple[float, int]:
     return (inf, 0) if rank is None else (rank, -one.time_ns)
 
 
-def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: str | None = None) -> Selection:
+def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: str | None = None) -> TraceSelection:
     """The same without the tables beside the traces.
 
     Raises:
@@ -206,7 +206,7 @@ def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: 
     window = _newest_window([one for one in run if is_single or one.identity.stage == chosen])
     if rank is not None:
         window = _of_rank(window, rank)
-    return Selection(
+    return TraceSelection(
         files=tuple(one.file for one in window),
         stage=chosen,
         also_recorded=tuple(name for name in stages if name and name != chosen),

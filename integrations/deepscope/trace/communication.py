@@ -9,7 +9,7 @@ from typing import NamedTuple
 from deepscope.trace.cpp_names import function_of, without_templates
 
 
-class Library(NamedTuple):
+class CommLibrary(NamedTuple):
     """Functions of one library."""
 
     name: str
@@ -21,36 +21,36 @@ class Library(NamedTuple):
 
 _GITHUB = "https://github.com"
 LIBRARIES = (
-    Library("nccl", r"(?i:nccl)", f"{_GITHUB}/NVIDIA/nccl/blob/master/src/device/common.h"),
-    Library("rccl", r"(?i:rccl)", f"{_GITHUB}/ROCm/rccl"),
-    Library("msccl", r"(?i:msccl)", f"{_GITHUB}/microsoft/mscclpp"),
-    Library("hccl", r"(?i:hccl|hcom_)", "https://gitee.com/ascend/cann-hccl"),
-    Library("oneccl", r"(?i:oneccl|(?<![a-z])ccl(?:::|_))", f"{_GITHUB}/uxlfoundation/oneCCL"),
-    Library("mccl", r"(?<![A-Za-z])[mx]ccl", f"{_GITHUB}/MooreThreads/torch_musa"),
-    Library("gloo", r"(?i:gloo:)", f"{_GITHUB}/pytorch/gloo"),
-    Library(
+    CommLibrary("nccl", r"(?i:nccl)", f"{_GITHUB}/NVIDIA/nccl/blob/master/src/device/common.h"),
+    CommLibrary("rccl", r"(?i:rccl)", f"{_GITHUB}/ROCm/rccl"),
+    CommLibrary("msccl", r"(?i:msccl)", f"{_GITHUB}/microsoft/mscclpp"),
+    CommLibrary("hccl", r"(?i:hccl|hcom_)", "https://gitee.com/ascend/cann-hccl"),
+    CommLibrary("oneccl", r"(?i:oneccl|(?<![a-z])ccl(?:::|_))", f"{_GITHUB}/uxlfoundation/oneCCL"),
+    CommLibrary("mccl", r"(?<![A-Za-z])[mx]ccl", f"{_GITHUB}/MooreThreads/torch_musa"),
+    CommLibrary("gloo", r"(?i:gloo:)", f"{_GITHUB}/pytorch/gloo"),
+    CommLibrary(
         "deep_ep",  # and what has its kernels from there: UCCL, Mooncake, NIXL; once with a name that is mangled
         r"(?:deep_ep|hybrid_ep|uccl|mooncake|nixl_ep)::(?!layout)|7deep_ep(?!6layout)",
         f"{_GITHUB}/deepseek-ai/DeepEP/tree/main/csrc/kernels",
     ),
-    Library("mori", r"mori::.*(?:Dispatch|Combine)|\bEp(?:Dispatch|Combine)\w*Kernel", f"{_GITHUB}/ROCm/mori"),
-    Library("pplx", r"pplx::.*(?i:dispatch|combine)", f"{_GITHUB}/perplexityai/pplx-kernels"),
-    Library("tensorrt_llm", r"moeA2A\w*Kernel|moe_?(?:comm|alltoall)::", f"{_GITHUB}/NVIDIA/TensorRT-LLM"),
-    Library("nvshmem", r"(?i:(?:nv|roc)shmem)|_on_stream_kernel", f"{_GITHUB}/NVIDIA/nvshmem"),
-    Library(
+    CommLibrary("mori", r"mori::.*(?:Dispatch|Combine)|\bEp(?:Dispatch|Combine)\w*Kernel", f"{_GITHUB}/ROCm/mori"),
+    CommLibrary("pplx", r"pplx::.*(?i:dispatch|combine)", f"{_GITHUB}/perplexityai/pplx-kernels"),
+    CommLibrary("tensorrt_llm", r"moeA2A\w*Kernel|moe_?(?:comm|alltoall)::", f"{_GITHUB}/NVIDIA/TensorRT-LLM"),
+    CommLibrary("nvshmem", r"(?i:(?:nv|roc)shmem)|_on_stream_kernel", f"{_GITHUB}/NVIDIA/nvshmem"),
+    CommLibrary(
         "symmetric_memory",
         r"symmetric_memory::|symm_mem::|multimem_|(?:put|wait)_signal_kernel",
         f"{_GITHUB}/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemoryOps.cu",
     ),
-    Library(
+    CommLibrary(
         "custom_all_reduce",  # vLLM, SGLang, aiter and FlashInfer have the same kernel
         r"cross_device_reduce|reduce_scatter_cross_device|_C_custom_ar::",
         f"{_GITHUB}/vllm-project/vllm/blob/main/csrc/custom_all_reduce.cuh",
     ),
-    Library("quickreduce", r"(?i:quick_?reduce)", f"{_GITHUB}/vllm-project/vllm/tree/main/csrc/quickreduce"),
-    Library("userbuffers", r"userbuffers_", f"{_GITHUB}/NVIDIA/TransformerEngine"),
-    Library("c10d", r"c10d::", f"{_GITHUB}/pytorch/pytorch/tree/main/torch/csrc/distributed/c10d"),
-    Library(
+    CommLibrary("quickreduce", r"(?i:quick_?reduce)", f"{_GITHUB}/vllm-project/vllm/tree/main/csrc/quickreduce"),
+    CommLibrary("userbuffers", r"userbuffers_", f"{_GITHUB}/NVIDIA/TransformerEngine"),
+    CommLibrary("c10d", r"c10d::", f"{_GITHUB}/pytorch/pytorch/tree/main/torch/csrc/distributed/c10d"),
+    CommLibrary(
         "",  # whoever wrote it: `one_shot_all_reduce_kernel`, `oneshotAllreduceFusionKernel`, `moe_alltoall`
         r"(?<![A-Za-z])(?<!block_)(?<!warp_)(?:(?i:all_?(?:reduce|gather|(?:to|2)_?all)|reduce_?scatter)|a2a_)"
         r"|(?<![A-Z])(?<![Bb]lock)(?<![Ww]arp)(?:All_?(?i:reduce|gather|(?:to|2)_?all)|Reduce_?[Ss]catter)",

@@ -22,10 +22,10 @@ from deepscope.trace.joins.recorded_scopes import resolve_scopes
 from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.arguments import as_int
 from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
-from deepscope.trace.kineto.event_columns import Columns
+from deepscope.trace.kineto.event_columns import EventColumns
 from deepscope.trace.kineto.parallel import Decoders, decode_together, workers_for
 from deepscope.trace.kineto.pieces import Pieces
-from deepscope.trace.kineto.source import Source
+from deepscope.trace.kineto.source import TraceSource
 from deepscope.trace.model import QUEUE_OFFSET, Events, Flows, Int32, Int64, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of
 
@@ -90,8 +90,8 @@ def read_trace(
     Raises `NoTraceError`, `NotATraceError`, `TruncatedTraceError`, or `MissingExtraError` for a URL's reader.
     """
     name = os.fspath(path)
-    source = Source(name, progress)
-    columns = Columns()
+    source = TraceSource(name, progress)
+    columns = EventColumns()
     try:
         with no_collection(), closing(iter(source)) as chunks:
             pieces = Pieces(chunks, name)
@@ -111,7 +111,7 @@ def read_trace(
     return _trace(name, columns, pieces.metadata, truncated=bool(damage))
 
 
-def _decode_large(pieces: Pieces, columns: Columns, decoders: Decoders | None, workers: int) -> None:
+def _decode_large(pieces: Pieces, columns: EventColumns, decoders: Decoders | None, workers: int) -> None:
     """Decodes a large trace by processes side by side, as far as they can; the rest is left in `pieces`."""
     if decoders is None and not workers:
         return
@@ -141,7 +141,7 @@ def _describe(path: str, source_damage: str, damage: str, count: int) -> str:
     return f"{path}: {where} ({cause})"
 
 
-def _trace(path: str, columns: Columns, metadata: dict[str, Any], *, truncated: bool) -> Trace:
+def _trace(path: str, columns: EventColumns, metadata: dict[str, Any], *, truncated: bool) -> Trace:
     header = read_header(metadata.pop("deepscope", None))
     threads = list(columns.threads)
     process_names = [columns.process_names.get(pid, "") for pid, _ in threads]
@@ -221,7 +221,7 @@ def _chosen(columns: ColumnsT, rows: npt.NDArray[np.bool_]) -> ColumnsT:
     return type(columns)(**{one.name: getattr(columns, one.name)[rows] for one in fields(columns)})
 
 
-def _messages(columns: Columns, kept: npt.NDArray[np.bool_]) -> Messages:
+def _messages(columns: EventColumns, kept: npt.NDArray[np.bool_]) -> Messages:
     """What events tell of collectives; events that are not `kept` tell nothing."""
     event, collectives = columns.of_collectives()
     rows = kept[event]
@@ -258,7 +258,7 @@ def _kinds(
 
 
 def _devices(
-    columns: Columns, thread: Int32, threads: list[tuple[Any, Any]], is_device: npt.NDArray[np.bool_]
+    columns: EventColumns, thread: Int32, threads: list[tuple[Any, Any]], is_device: npt.NDArray[np.bool_]
 ) -> tuple[Int32, Int64]:
     """Device and stream of device events, by their arguments, else by the process and thread that they stand on."""
     device = columns.argument("device")
@@ -272,7 +272,7 @@ def _devices(
 
 
 def _threads(
-    columns: Columns, process_names: list[str], thread: Int32, is_device: npt.NDArray[np.bool_]
+    columns: EventColumns, process_names: list[str], thread: Int32, is_device: npt.NDArray[np.bool_]
 ) -> list[Thread]:
     count = len(columns.threads)
     on_device = np.bincount(thread[is_device], minlength=count) > 0

@@ -79,7 +79,7 @@ class DistributedFacts(msgspec.Struct, kw_only=True):
     ranks: int
 
 
-class Facts(msgspec.Struct, kw_only=True):
+class ProgramFacts(msgspec.Struct, kw_only=True):
     """All that is seen of a program in one run."""
 
     cores: int = 1

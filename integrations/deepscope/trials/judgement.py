@@ -93,7 +93,7 @@ def verdict_of(found: Speedup, losses: Losses) -> TryVerdict:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedLosses:
     """Losses of the changed program beside those of the unchanged one."""
 
     losses: Losses
@@ -112,7 +112,7 @@ def compared_losses(
     noisy: Answer | None = None,
     rounding: float = 0.0,
     draws_otherwise: bool = False,
-) -> Compared:
+) -> ComparedLosses:
     """How the losses of a changed run stand to those of an unchanged one that is repeatable.
 
     Args:
@@ -124,19 +124,19 @@ def compared_losses(
     """
     may_draw_otherwise = draws_otherwise and before.random_state != after.random_state
     if reason := _other_samples(before, after, is_first_alone=may_draw_otherwise):
-        return Compared("different", reason)
+        return ComparedLosses("different", reason)
     if len(before.losses) != len(after.losses):
-        return Compared("different", f"{len(after.losses)} losses in the place of {len(before.losses)}")
+        return ComparedLosses("different", f"{len(after.losses)} losses in the place of {len(before.losses)}")
     if _same(before.losses, after.losses):
-        return Compared("within rounding" if rounding else "identical")
+        return ComparedLosses("within rounding" if rounding else "identical")
     share = max(rounding, FLOAT32_ROUNDING)
     place = _beyond(before.losses, after.losses, noisy.losses if noisy is not None else (), share)
     if place is None:
-        return Compared("within rounding")
+        return ComparedLosses("within rounding")
     if may_draw_otherwise:
-        return Compared("other random numbers")
+        return ComparedLosses("other random numbers")
     old, new = before.losses[place], after.losses[place]
-    return Compared("different", f"loss {place + 1} is {new:.7g} in the place of {old:.7g}")
+    return ComparedLosses("different", f"loss {place + 1} is {new:.7g} in the place of {old:.7g}")
 
 
 def _same(one: Sequence[float], other: Sequence[float]) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from deepscope.trials.facts import Facts
+from deepscope.trials.facts import ProgramFacts
 
 STANDS_FOR = "DEEPSCOPE_TRIAL_SOURCE"
 """In the environment of a run: the folder that its scratch folder stands for."""
@@ -57,7 +57,7 @@ class Answer(msgspec.Struct, kw_only=True):
     """A digest of torch's, NumPy's and Python's random numbers at the end."""
     samples: list[list[int]] = []
     """Of each loader in order a hash of each batch's indices, of its first iterator."""
-    facts: Facts
+    facts: ProgramFacts
     applied: list[str] = []
     """Names of the remedies that found what they change."""
     refused: dict[str, str] = {}

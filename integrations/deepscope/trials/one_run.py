@@ -31,7 +31,7 @@ _WORDS = 300
 """So much of an error's text is told."""
 
 
-class Run:
+class ProgramRun:
     """One run: everything that watches the program, and the answer."""
 
     def __init__(self, request: Request) -> None:
@@ -146,7 +146,7 @@ def _error_words(error: BaseException) -> str:
 def main() -> None:
     """Run the program that the file named by the only argument asks for."""
     faulthandler.enable()
-    run = Run(decoded_request(Path(sys.argv[1])))
+    run = ProgramRun(decoded_request(Path(sys.argv[1])))
     request = run.request
     run.start()
     try:

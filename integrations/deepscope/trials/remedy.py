@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from deepscope.trials.facts import Facts
+from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.messages import Change, Settings
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ Decision: TypeAlias = Settings | str
 
 
 @dataclass(frozen=True)
-class Remedy:
+class AppliedRemedy:
     """One change that needs no edit of the program."""
 
     name: str
     written: str
     """What a user writes for it, with its settings in braces: `DataLoader(num_workers={num_workers})`."""
-    decide: Callable[[Facts], Decision]
+    decide: Callable[[ProgramFacts], Decision]
     apply: Callable[[Settings, Hands], None]
     """Called in the process that runs the program, before the program starts."""
     findings: tuple[str, ...] = ()

@@ -9,20 +9,20 @@ from msgspec.structs import replace
 
 from deepscope.errors import DeepScopeError
 from deepscope.records.findings import Try
-from deepscope.trials.facts import Facts
+from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.judgement import verdict_of
 from deepscope.trials.messages import Settings
 from deepscope.trials.remedies import REMEDIES, remedies_of
-from deepscope.trials.remedy import Remedy
+from deepscope.trials.remedy import AppliedRemedy
 from deepscope.trials.runs import TooLateError
-from deepscope.trials.session import USED_UP, Measured, NotApplicableError, NoTimeError, Session, Side, combined
+from deepscope.trials.session import USED_UP, Measured, NotApplicableError, NoTimeError, Side, TrialSession, combined
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A remedy to be tried, and the finding that it is tried for."""
 
-    remedy: Remedy
+    remedy: AppliedRemedy
     finding: str
 
 
@@ -54,17 +54,17 @@ def candidates(asked: Sequence[str], found: Sequence[str]) -> tuple[list[Candida
     return list(chosen.values()), rows
 
 
-def _code(remedy: Remedy, found: Sequence[str]) -> str:
+def _code(remedy: AppliedRemedy, found: Sequence[str]) -> str:
     """The finding that a remedy is tried for: one that the program has, else the first that it answers."""
     return next((code for code in found if code in remedy.findings), next(iter(remedy.findings), ""))
 
 
-def side_of(remedy: Remedy, settings: Settings) -> Side:
+def side_of(remedy: AppliedRemedy, settings: Settings) -> Side:
     """The program with one remedy."""
     return Side(remedy.words(settings), (remedy.change(settings),), remedy.rounding, remedy.draws_otherwise)
 
 
-def try_each(session: Session, chosen: Sequence[Candidate]) -> Iterator[Try]:
+def try_each(session: TrialSession, chosen: Sequence[Candidate]) -> Iterator[Try]:
     """A row for each; what does not apply is told first, before any is timed."""
     open_ones = []
     for one in chosen:
@@ -78,7 +78,9 @@ def try_each(session: Session, chosen: Sequence[Candidate]) -> Iterator[Try]:
         yield attempt(session, one.finding, session.unchanged, side, share)[0]
 
 
-def attempt(session: Session, finding: str, before: Side, after: Side, share_s: float) -> tuple[Try, Measured | None]:
+def attempt(
+    session: TrialSession, finding: str, before: Side, after: Side, share_s: float
+) -> tuple[Try, Measured | None]:
     """One side tried against another: its row, and what was measured."""
     try:
         measured = session.measure(before, after, share_s=share_s)
@@ -94,7 +96,7 @@ def attempt(session: Session, finding: str, before: Side, after: Side, share_s: 
 class Search:
     """Keeps the best remedy, tries the others on top of it, and so on; then the final set is measured as a whole."""
 
-    def __init__(self, session: Session, chosen: Sequence[Candidate]) -> None:
+    def __init__(self, session: TrialSession, chosen: Sequence[Candidate]) -> None:
         self._session = session
         self._chosen = chosen
         self._left = list(chosen)
@@ -167,7 +169,7 @@ class _Gain:
     ratio: float
     candidate: Candidate
     side: Side
-    facts: Facts
+    facts: ProgramFacts
 
 
 _BUSY = "this machine is busy, or its runs differ much: unchanged and changed steps overlap"

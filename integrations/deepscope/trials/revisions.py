@@ -9,9 +9,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from deepscope.errors import OptionError
-from deepscope.trials.runs import Command, Filler, Runs
+from deepscope.trials.runs import Command, Filler, ProgramRuns
 from deepscope.trials.session import Side
-from deepscope.trials.view import View, make_view
+from deepscope.trials.view import ScratchFolder, make_view
 
 
 def root_of(working: Path, words: Sequence[str]) -> Path | None:
@@ -25,7 +25,7 @@ def root_of(working: Path, words: Sequence[str]) -> Path | None:
 
 
 @contextmanager
-def sides(runs: Runs, before: str, after: str) -> Iterator[tuple[Side, Side]]:
+def sides(runs: ProgramRuns, before: str, after: str) -> Iterator[tuple[Side, Side]]:
     """Both sides; worktrees are removed at the end.
 
     Args:
@@ -49,7 +49,7 @@ def sides(runs: Runs, before: str, after: str) -> Iterator[tuple[Side, Side]]:
 
 
 def _with_file(command: Command, file: Path) -> Filler:
-    def fill(scratch: Path) -> View:
+    def fill(scratch: Path) -> ScratchFolder:
         target = Path(command.target_in(scratch))
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file, target)
@@ -68,7 +68,7 @@ def _with_revision(root: Path, folder: Path, option: str, revision: str) -> Iter
     if _git(root, "worktree", "add", "--detach", str(folder), commit.strip()) is None:
         raise OptionError(option, revision, f"git made no worktree of it in {folder}")
 
-    def fill(scratch: Path) -> View:
+    def fill(scratch: Path) -> ScratchFolder:
         return make_view(root, scratch, without=tracked, view=make_view(folder, scratch))
 
     try:

@@ -17,12 +17,12 @@ from pathlib import Path
 from deepscope.capture.topics import OFF_VARIABLE
 from deepscope.errors import DeepScopeError
 from deepscope.trials.messages import STANDS_FOR, Answer, Change, Request, decoded_answer, encoded
-from deepscope.trials.view import View, make_view
+from deepscope.trials.view import ScratchFolder, make_view
 
 _LAST_LINES = 3
 _LEAST_SECONDS = 1.0
 
-Filler = Callable[[Path], View]
+Filler = Callable[[Path], ScratchFolder]
 """Fills a scratch folder with the files of one side of a comparison."""
 
 
@@ -81,7 +81,7 @@ class Command:
 
 
 @dataclass
-class Runs:
+class ProgramRuns:
     """Starts runs one after another; no two overlap."""
 
     command: Command
@@ -144,7 +144,7 @@ class Runs:
             for folder in (scratch, scratch.with_suffix(".tmp")):
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _fill(self, scratch: Path) -> View:
+    def _fill(self, scratch: Path) -> ScratchFolder:
         return make_view(self.command.root, scratch)
 
     def _process(self, request: Path, scratch: Path, log: Path, limit_s: float) -> int | None:

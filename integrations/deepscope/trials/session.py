@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from deepscope.errors import DeepScopeError
 from deepscope.trials.judgement import (
     FLOAT32_ROUNDING,
-    Compared,
+    ComparedLosses,
     Speedup,
     compared_losses,
     is_repeatable,
@@ -18,7 +18,7 @@ from deepscope.trials.judgement import (
     verdict_of,
 )
 from deepscope.trials.messages import Answer, Change
-from deepscope.trials.runs import Filler, Runs
+from deepscope.trials.runs import Filler, ProgramRuns
 
 WARMUP = 5
 MOST_STEPS = 100
@@ -51,7 +51,7 @@ class Measured:
     """What came of runs of two sides in turn."""
 
     found: Speedup
-    compared: Compared
+    compared: ComparedLosses
     answer: Answer
     """Of the last changed run."""
 
@@ -64,10 +64,10 @@ class NoTimeError(DeepScopeError):
     """The budget is used up."""
 
 
-class Session:
+class TrialSession:
     """Runs of one program, and what is known of it unchanged."""
 
-    def __init__(self, runs: Runs, tell: Tell, *, steps: int | None, unchanged: Side | None = None) -> None:
+    def __init__(self, runs: ProgramRuns, tell: Tell, *, steps: int | None, unchanged: Side | None = None) -> None:
         self._runs, self._tell = runs, tell
         self.unchanged = unchanged or Side("unchanged")
         self._asked = steps
@@ -144,7 +144,7 @@ class Session:
                 break
         return Measured(speedup(pairs, self._times[before]), compared, answers[-1])
 
-    def _is_settled(self, before: Side, pairs: Sequence[tuple[float, float]], compared: Compared) -> bool:
+    def _is_settled(self, before: Side, pairs: Sequence[tuple[float, float]], compared: ComparedLosses) -> bool:
         """Whether more runs would hardly change the verdict; a single pair never settles that something is faster."""
         verdict = verdict_of(speedup(pairs, self._times[before]), compared.losses)
         return verdict != "inconclusive" and (len(pairs) > 1 or verdict != "faster")
@@ -185,12 +185,12 @@ class Session:
         self._times.setdefault(side, []).append(length_ns)
         self._last = (side, length_ns)
 
-    def _compared(self, side: Side, *answers: Answer) -> Compared:
+    def _compared(self, side: Side, *answers: Answer) -> ComparedLosses:
         """The losses of all changed runs beside the unchanged ones; the worst of them counts."""
         if not self.first.losses:
-            return Compared("not comparable", "the program made no backward pass")
+            return ComparedLosses("not comparable", "the program made no backward pass")
         if not self.is_repeatable:
-            return Compared("not comparable", "two unchanged runs have different losses")
+            return ComparedLosses("not comparable", "two unchanged runs have different losses")
         found = [self._one(side, answer, None) for answer in answers]
         if all(one.losses in {"identical", "within rounding"} for one in found):
             return found[0]
@@ -199,7 +199,7 @@ class Session:
         order = ("different", "other random numbers", "within rounding", "identical")
         return min(found, key=lambda one: order.index(one.losses))
 
-    def _one(self, side: Side, answer: Answer, noise: Answer | None) -> Compared:
+    def _one(self, side: Side, answer: Answer, noise: Answer | None) -> ComparedLosses:
         return compared_losses(
             self.first, answer, noisy=noise, rounding=side.rounding, draws_otherwise=side.draws_otherwise
         )

@@ -24,7 +24,7 @@ _LEFT_OUT = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cac
 
 
 @dataclass
-class View:
+class ScratchFolder:
     """What became of a folder's files."""
 
     folder: Path
@@ -35,7 +35,9 @@ class View:
     copied_bytes: int = 0
 
 
-def make_view(source: Path, target: Path, *, without: Collection[str] = (), view: View | None = None) -> View:
+def make_view(
+    source: Path, target: Path, *, without: Collection[str] = (), view: ScratchFolder | None = None
+) -> ScratchFolder:
     """Fill `target` with what is in `source`; what is there already stays.
 
     Args:
@@ -44,12 +46,12 @@ def make_view(source: Path, target: Path, *, without: Collection[str] = (), view
         without: paths below `source` that are left out.
         view: of an earlier call that the limits go on from.
     """
-    view = view or View(target)
+    view = view or ScratchFolder(target)
     _fill(source, target, Path(), frozenset(without), view)
     return view
 
 
-def _fill(source: Path, target: Path, below: Path, without: Collection[str], view: View) -> None:
+def _fill(source: Path, target: Path, below: Path, without: Collection[str], view: ScratchFolder) -> None:
     (target / below).mkdir(parents=True, exist_ok=True)
     with suppress(PermissionError), os.scandir(source / below) as found:
         entries = sorted(found, key=lambda entry: (entry.is_dir(), entry.name))
@@ -67,7 +69,7 @@ def _fill(source: Path, target: Path, below: Path, without: Collection[str], vie
                 _fill(source, target, path, without, view)
 
 
-def _is_linked(folder: Path, view: View) -> bool:
+def _is_linked(folder: Path, view: ScratchFolder) -> bool:
     if folder.name in _LINKED or (folder / "pyvenv.cfg").exists() or view.files >= MOST_FILES:
         return True
     with suppress(OSError), os.scandir(folder) as entries:
@@ -75,7 +77,7 @@ def _is_linked(folder: Path, view: View) -> bool:
     return True
 
 
-def _put_file(source: Path, target: Path, view: View) -> None:
+def _put_file(source: Path, target: Path, view: ScratchFolder) -> None:
     view.files += 1
     if os.path.lexists(target):
         return

@@ -12,14 +12,14 @@ from pathlib import Path
 from deepscope.errors import TraceError
 from deepscope.store.files import SKIPPED_FOLDERS, TRACE_ENDINGS, TraceFile, list_files, local_file
 from deepscope.store.recognition import FoundTrace, Recognizer
-from deepscope.store.runs import Selection, select_from
+from deepscope.store.runs import TraceSelection, select_from
 from deepscope.trace.kineto.remote import is_url
 
 GLOB_FOLDER_LIMIT = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SearchPlaces:
     """Where one workspace folder's traces are looked for."""
 
     folders: tuple[str, ...]
@@ -31,7 +31,7 @@ class Places:
     """Remote folders: loaded when asked for, never polled."""
 
 
-def resolve_places(entries: Sequence[str], root: str) -> Places:
+def resolve_places(entries: Sequence[str], root: str) -> SearchPlaces:
     """What the setting `deepscope.traces` means in one workspace folder: folders, files, globs and URLs."""
     folders: list[str] = []
     files: list[str] = []
@@ -54,7 +54,7 @@ def resolve_places(entries: Sequence[str], root: str) -> Places:
             elif match.endswith(TRACE_ENDINGS):
                 matched.append(place)
     folders, files, matched = ([*dict.fromkeys(one)] for one in (folders, files, matched))
-    return Places(tuple(folders), tuple(files), tuple(matched), tuple(urls))
+    return SearchPlaces(tuple(folders), tuple(files), tuple(matched), tuple(urls))
 
 
 def lies_below(folder: str, root: str) -> bool:
@@ -70,7 +70,7 @@ def patterns_of(entries: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(f"**/{one}/**" for one in words if one and ".." not in one.split("/")))
 
 
-def find_traces(places: Places, recognizer: Recognizer) -> list[FoundTrace]:
+def find_traces(places: SearchPlaces, recognizer: Recognizer) -> list[FoundTrace]:
     """All traces that are there now, the newest first; what cannot be read is not there."""
     named = [file for path in places.files if (file := local_file(path)) is not None]
     listed = {path: file for path in places.matched if (file := local_file(path)) is not None}
@@ -133,12 +133,12 @@ class Candidates:
     ) -> None:
         self._left = list(found)
         self._total = len(found)
-        self._alone: list[Selection] = []
+        self._alone: list[TraceSelection] = []
         self._rank = rank
         self._stage = stage
         self._broken = broken
 
-    def next(self) -> Selection | None:
+    def next(self) -> TraceSelection | None:
         """The newest that is left; None where nothing is. Ranks beside a broken one come last, each alone.
 
         Raises:
@@ -155,7 +155,7 @@ class Candidates:
                 return selection
         return None
 
-    def position(self, selection: Selection) -> str:
+    def position(self, selection: TraceSelection) -> str:
         """`12 of 56`: how many of the traces were looked at once this selection was; "" where there are no others.
 
         A rank that is tried alone was looked at before, with the others of its run.
@@ -164,20 +164,20 @@ class Candidates:
         left = sum(one.file not in files for one in self._left)
         return f"{self._total - left} of {self._total}" if self._total > len(files) else ""
 
-    def drop(self, selection: Selection) -> None:
+    def drop(self, selection: TraceSelection) -> None:
         """One of its files is broken: older windows and runs come next."""
         files = set(selection.files)
         self._left = [one for one in self._left if one.file not in files]
         if len(files) > 1:
-            self._alone.extend(Selection((file,), selection.stage) for file in selection.files)
+            self._alone.extend(TraceSelection((file,), selection.stage) for file in selection.files)
 
-    def drop_run(self, selection: Selection) -> None:
+    def drop_run(self, selection: TraceSelection) -> None:
         """It can be read and is not what is wanted; nor is anything else of its run."""
         runs = {one.run for one in self._left if one.file in selection.files}
         self._left = [one for one in self._left if one.run not in runs]
 
 
-def run_of(path: str, found: Sequence[FoundTrace], *, rank: int | None, stage: str | None) -> Selection | None:
+def run_of(path: str, found: Sequence[FoundTrace], *, rank: int | None, stage: str | None) -> TraceSelection | None:
     """The run that a trace belongs to, with all its ranks; None where the trace was not found.
 
     Raises:

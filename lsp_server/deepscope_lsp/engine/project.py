@@ -29,7 +29,7 @@ from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.settings import Settings
 
 
-class Memory(msgspec.Struct, kw_only=True):
+class RememberedChoices(msgspec.Struct, kw_only=True):
     """The file's content."""
 
     root: str = ""
@@ -60,12 +60,12 @@ class Remembered:
                 stream.write(msgspec.json.format(msgspec.json.encode(self.memory)))
             Path(temporary).replace(self._path)
 
-    def _read(self, root: str) -> Memory:
+    def _read(self, root: str) -> RememberedChoices:
         try:
-            memory = msgspec.json.decode(self._path.read_bytes(), type=Memory)
+            memory = msgspec.json.decode(self._path.read_bytes(), type=RememberedChoices)
         except (OSError, msgspec.MsgspecError):
-            return Memory(root=root)
-        return memory if memory.root == root else Memory(root=root)
+            return RememberedChoices(root=root)
+        return memory if memory.root == root else RememberedChoices(root=root)
 
 
 _ENTRY = re.compile(r"(?P<code>[^:]+)(?::(?P<end>(?:[A-Za-z]:(?=[\\/]))?[^:]*)(?::(?P<text>.*))?)?", re.DOTALL)

@@ -37,7 +37,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class FileQuestion:
     """A document that may be one of several recorded files."""
 
     document: Document
@@ -46,7 +46,7 @@ class Question:
 
 
 @dataclass
-class Session:
+class EditorSession:
     """The state of one connection; `to_uri` is the editor's way to name a file."""
 
     to_uri: Callable[[str], str]
@@ -65,12 +65,12 @@ class Session:
         wanted = list(dict.fromkeys(roots)) or [""]
         self.projects = [known.get(root) or Project(root, Remembered(root), self.settings) for root in wanted]
 
-    def open(self, document: Document) -> Question | None:
+    def open(self, document: Document) -> FileQuestion | None:
         """Takes a document in and finds out which recorded file it is; a question where two fare alike."""
         self.documents[document.uri] = document
         return self.rebind(document)
 
-    def rebind(self, document: Document) -> Question | None:
+    def rebind(self, document: Document) -> FileQuestion | None:
         """Finds anew what a document shows."""
         before = document.binding.file.path if document.binding is not None else None
         document.binding = document.project = None
@@ -81,7 +81,7 @@ class Session:
                 self.bind(project, document, match.recorded)
                 return None
             if match.candidates and question is None:
-                question = Question(document, project, match.candidates)
+                question = FileQuestion(document, project, match.candidates)
         return question
 
     def bind(self, project: Project, document: Document, recorded: str) -> None:
@@ -93,7 +93,7 @@ class Session:
         if document.path is not None:
             project.learn(project.paths.bind(recorded, document.path))
 
-    def rebind_all(self) -> list[Question]:
+    def rebind_all(self) -> list[FileQuestion]:
         """After a profile, a folder or a mapping has changed; open questions are answered."""
         questions = [self.rebind(document) for document in self.documents.values()]
         return [question for question in questions if question is not None]

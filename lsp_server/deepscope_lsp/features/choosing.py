@@ -15,7 +15,7 @@ from deepscope.records import Profile
 from deepscope.store.files import local_file
 from deepscope.store.loader import CancelledLoadError, Loader, cached_profile
 from deepscope.store.recognition import FoundTrace
-from deepscope.store.runs import Selection
+from deepscope.store.runs import TraceSelection
 from deepscope_lsp.engine.discovery import Candidates, run_of
 from deepscope_lsp.engine.settings import in_settings
 from deepscope_lsp.features import loading
@@ -92,7 +92,7 @@ async def find_newest(
     raise problem or TraceError(project.error or "none of the traces can be read")
 
 
-async def find_previous(project: Project, watched: TraceSearch, profile: Profile) -> Profile | Selection | None:
+async def find_previous(project: Project, watched: TraceSearch, profile: Profile) -> Profile | TraceSelection | None:
     """The run before, of the same program; its selection where it was never read, None where there is none."""
     if not project.wants_previous:
         return None
@@ -117,12 +117,12 @@ async def find_previous(project: Project, watched: TraceSearch, profile: Profile
 
 
 async def read_previous(
-    server: DeepScopeServer, project: Project, watched: TraceSearch, profile: Profile, selection: Selection
+    server: DeepScopeServer, project: Project, watched: TraceSearch, profile: Profile, selection: TraceSelection
 ) -> None:
     """Reads earlier runs while the newest one is looked at, until one is of the same program."""
-    found: Profile | Selection | None = selection
-    tried: list[Selection] = []
-    while isinstance(found, Selection) and found not in tried:
+    found: Profile | TraceSelection | None = selection
+    tried: list[TraceSelection] = []
+    while isinstance(found, TraceSelection) and found not in tried:
         tried.append(found)
         loader = Loader(loading.request_for(project, found.files[0].path, found))
         try:
@@ -150,7 +150,7 @@ def tell_error(server: DeepScopeServer, project: Project, error: DeepScopeError)
     server.say(types.MessageType.Error, f"DeepScope: {project.error}")
 
 
-def _is_shown(project: Project, selection: Selection) -> bool:
+def _is_shown(project: Project, selection: TraceSelection) -> bool:
     """Whether just these versions of traces are shown."""
     if project.index is None or not set(selection.files) <= set(project.stamps):
         return False
@@ -168,7 +168,7 @@ async def _read(
     project: Project,
     watched: TraceSearch,
     path: str,
-    selection: Selection | None = None,
+    selection: TraceSelection | None = None,
     *,
     count: str = "",
 ) -> Profile:
@@ -183,7 +183,7 @@ async def _read(
         raise
 
 
-def _mark_unreadable(project: Project, path: str, selection: Selection | None, error: DeepScopeError) -> None:
+def _mark_unreadable(project: Project, path: str, selection: TraceSelection | None, error: DeepScopeError) -> None:
     files = selection.files if selection is not None else [file for file in [local_file(path)] if file is not None]
     words = error.message(in_settings)
     named = [file for file in files if file.path in words] or list(files)

@@ -15,7 +15,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.printable import printable, without_secrets
 from deepscope.store.recognition import FoundTrace
-from deepscope.store.runs import Selection
+from deepscope.store.runs import TraceSelection
 from deepscope.trace.kineto.remote import is_url
 from deepscope_lsp.answers import (
     AnnotatedLine,
@@ -322,7 +322,7 @@ class Commands:
         places = await loop.run_in_executor(None, resolve_places, project.settings.traces, project.root)
         return await loop.run_in_executor(None, find_traces, places, project.listing)
 
-    async def _run_of(self, project: Project, path: str) -> Selection | None:
+    async def _run_of(self, project: Project, path: str) -> TraceSelection | None:
         show = project.settings.show
         return run_of(path, await self._listing(project), rank=show.rank, stage=show.stage)
 

@@ -19,7 +19,7 @@ from deepscope_lsp.positions import whole_line
 
 if TYPE_CHECKING:
     from deepscope.records import Finding
-    from deepscope_lsp.engine.files.binding import Binding, Shown
+    from deepscope_lsp.engine.files.binding import Binding, ShownLine
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 
@@ -91,7 +91,7 @@ def _hot_lines(server: DeepScopeServer, document: Document, binding: Binding) ->
             yield _hot_line(server, document, binding, shown)
 
 
-def _hot_line(server: DeepScopeServer, document: Document, binding: Binding, shown: Shown) -> types.Diagnostic:
+def _hot_line(server: DeepScopeServer, document: Document, binding: Binding, shown: ShownLine) -> types.Diagnostic:
     scales, record = binding.index.scales, shown.record
     note = annotate(record, scales)
     return types.Diagnostic(

@@ -15,7 +15,7 @@ from deepscope_lsp.features.names import STATUS
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
-    from deepscope_lsp.engine.session import Question
+    from deepscope_lsp.engine.session import FileQuestion
     from deepscope_lsp.server import DeepScopeServer
 
 
@@ -50,7 +50,7 @@ NONE_OF_THEM = "None of them"
 SHOWN_CANDIDATES = 6
 
 
-def ask(server: DeepScopeServer, question: Question) -> None:
+def ask(server: DeepScopeServer, question: FileQuestion) -> None:
     """Asks once per file and profile, beside the message loop."""
     name = question.document.path or question.document.uri
     if name in question.project.asked:
@@ -59,7 +59,7 @@ def ask(server: DeepScopeServer, question: Question) -> None:
     server.start(_ask(server, question, name))
 
 
-async def _ask(server: DeepScopeServer, question: Question, name: str) -> None:
+async def _ask(server: DeepScopeServer, question: FileQuestion, name: str) -> None:
     titles = [*question.candidates[:SHOWN_CANDIDATES], NONE_OF_THEM]
     question_words = f"{unquote(name)} may be one of several files in the DeepScope trace. Which one is it?"
     params = types.ShowMessageRequestParams(

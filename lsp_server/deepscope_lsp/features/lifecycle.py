@@ -28,7 +28,7 @@ RELOADING = ("traces", "show", "peaks", "watch_seconds")
 
 def register(server: DeepScopeServer, watcher: Watcher) -> None:
     """Registers `initialize`, `initialized`, `shutdown`, `didChangeConfiguration`, `didChangeWorkspaceFolders`."""
-    configuration = Configuration(server, watcher)
+    configuration = ClientSettings(server, watcher)
 
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
@@ -72,7 +72,7 @@ def register(server: DeepScopeServer, watcher: Watcher) -> None:
             server.start(configuration.change(None))
 
 
-class Configuration:
+class ClientSettings:
     """The settings, from `initializationOptions` and then from the editor's configuration."""
 
     def __init__(self, server: DeepScopeServer, watcher: Watcher) -> None:
@@ -147,7 +147,7 @@ def _reloads(settings: Settings, before: Settings) -> bool:
     return any(getattr(settings, name) != getattr(before, name) for name in RELOADING)
 
 
-async def _begin(server: DeepScopeServer, watcher: Watcher, configuration: Configuration) -> None:
+async def _begin(server: DeepScopeServer, watcher: Watcher, configuration: ClientSettings) -> None:
     await configuration.change(None)
     server.start(_register_dynamically(server, watcher))
     await watcher.run()

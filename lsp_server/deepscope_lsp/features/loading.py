@@ -13,7 +13,7 @@ from deepscope.errors import DeepScopeError, TraceError
 from deepscope.printable import without_secrets
 from deepscope.records import Profile, View
 from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
-from deepscope.store.runs import Selection
+from deepscope.store.runs import TraceSelection
 from deepscope_lsp.engine.wording.quantities import in_message, size
 from deepscope_lsp.features.editor_requests import ask, refresh, tell_status
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
 
-def request_for(project: Project, path: str, selection: Selection | None = None) -> LoadRequest:
+def request_for(project: Project, path: str, selection: TraceSelection | None = None) -> LoadRequest:
     """What to load of a path, or of traces that are selected already, as the settings say."""
     show = project.settings.show
     return LoadRequest(

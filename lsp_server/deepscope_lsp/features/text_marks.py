@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.records import cost_ns
-from deepscope_lsp.engine.files.binding import Mark, Shown
+from deepscope_lsp.engine.files.binding import Mark, ShownLine
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
 from deepscope_lsp.features.names import SHOW_CALLERS
@@ -164,7 +164,7 @@ def _hints(server: DeepScopeServer, document: Document, first: int, last: int) -
         )
 
 
-def _change(document: Document, shown: Shown) -> str:
+def _change(document: Document, shown: ShownLine) -> str:
     """Against the baseline: `, -3.1 ms (-20 %)`; nothing where it may be noise."""
     project, binding = document.project, document.binding
     if project is None or project.baseline is None or binding is None or not project.is_baseline_chosen:
@@ -176,5 +176,5 @@ def _change(document: Document, shown: Shown) -> str:
     return f" · {quantities.change(old, new)}" if round(old) != round(new) else ""
 
 
-def _mark(shown: Shown) -> str:
+def _mark(shown: ShownLine) -> str:
     return "" if shown.mark is Mark.NONE else f" ({shown.mark.value})"

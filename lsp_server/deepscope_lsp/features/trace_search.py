@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deepscope.errors import DeepScopeError, NotATraceError, TruncatedTraceError
 from deepscope.store.recognition import FoundTrace, Recognizer
-from deepscope_lsp.engine.discovery import Places, find_traces, resolve_places
+from deepscope_lsp.engine.discovery import SearchPlaces, find_traces, resolve_places
 
 if TYPE_CHECKING:
     from deepscope.store.files import TraceFile
@@ -31,7 +31,7 @@ class TraceSearch:
 
     entries: tuple[str, ...]
     """The places of the settings, or what was picked; `places` is what they mean."""
-    places: Places = field(default_factory=lambda: Places((), ()))
+    places: SearchPlaces = field(default_factory=lambda: SearchPlaces((), ()))
     resolved_at: float = -math.inf
     recognizer: Recognizer = field(default_factory=Recognizer)
     found: tuple[FoundTrace, ...] = ()

@@ -15,7 +15,7 @@ from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.records import Profile
 from deepscope.store.beside import join_files_beside
 from deepscope.store.loader import CancelledLoadError
-from deepscope.store.runs import Selection
+from deepscope.store.runs import TraceSelection
 from deepscope_lsp.answers import State
 from deepscope_lsp.engine.discovery import lies_below
 from deepscope_lsp.features import loading
@@ -163,7 +163,7 @@ class Watcher:
         """
         settings, stamps = project.settings, watched.seen or ()
         newer: Profile | None = None
-        previous: Profile | Selection | None = None
+        previous: Profile | TraceSelection | None = None
         try:
             profile = await read_picked(self._server, project, watched)
             if profile is None and stamps:
@@ -204,7 +204,7 @@ class Watcher:
             loading.show(self._server, project, profile, newer=newer, previous=kept)
             if unfinished:
                 self._tell_ready(project, f"{unfinished[0].path}: still being written")
-            if isinstance(previous, Selection):
+            if isinstance(previous, TraceSelection):
                 self._server.start(read_previous(self._server, project, watched, profile, previous))
 
     def _tell_ready(self, project: Project, words: str = "") -> None:

@@ -13,7 +13,7 @@ import torch
 
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
 from recorded import TESTS, Net, train_step
 
@@ -25,7 +25,7 @@ def record(tmp_path: Path) -> Callable[..., Recorder]:
     def run(steps: int, *, total_steps: int | None = None, scheduled: bool = True, **options: Any) -> Recorder:
         chosen = RecordingOptions(root=TESTS, **options)
         recorder = Recorder(
-            Session(chosen, name="job"),
+            RecordingSession(chosen, name="job"),
             Plan(Schedule.of(chosen, total_steps)) if scheduled else None,
             folder=tmp_path / "runs",
         )

@@ -13,7 +13,7 @@ import torch
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving import saver
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.saving.saver import wait_for_profile
 from deepscope.records import WHOLE, Profile
 from deepscope.store import cache, load_profile
@@ -72,7 +72,7 @@ def test_the_profile_that_is_kept_is_the_one_that_reading_gives(
 
 
 def test_a_rank_behind_others_leaves_its_own(tmp_path: Path) -> None:
-    session = Session(RecordingOptions(root=TESTS), name="job", rank=1, local_rank=1, world_size=2)
+    session = RecordingSession(RecordingOptions(root=TESTS), name="job", rank=1, local_rank=1, world_size=2)
     recorder = Recorder(session, folder=tmp_path)
     recorder.start()
     torch.ones(30, 30).mm(torch.ones(30, 30))
@@ -84,7 +84,7 @@ def test_a_rank_behind_others_leaves_its_own(tmp_path: Path) -> None:
 
 
 def test_a_window_that_was_interrupted_leaves_its_profile(tmp_path: Path) -> None:
-    recorder = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path)
+    recorder = Recorder(RecordingSession(RecordingOptions(root=TESTS)), folder=tmp_path)
     net = Net()
     recorder.start()
     train_step(net, torch.optim.SGD(net.parameters(), lr=0.1), torch.randn(4, 8))

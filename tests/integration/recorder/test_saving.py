@@ -20,7 +20,7 @@ from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving import saver
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
 from recorded import TESTS, load, run_python, scopes_of, step_names, steps
 
@@ -46,7 +46,7 @@ def test_on_trace_ready_may_wait_for_its_own_trace(tmp_path: Path) -> None:
         seen.append(len(step_names(path)))
 
     options = RecordingOptions(root=TESTS, wait=0, warmup=0, active=1, repeat=0, on_trace_ready=look)
-    recorder.append(Recorder(Session(options), Plan(Schedule.of(options)), folder=tmp_path))
+    recorder.append(Recorder(RecordingSession(options), Plan(Schedule.of(options)), folder=tmp_path))
     recorder[0].start()
     for _ in range(3):
         torch.ones(3).sum()

@@ -15,7 +15,7 @@ from deepscope.capture.end_memory import EndMemory
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from recorded import TESTS, load, step_names, steps
 
 
@@ -48,7 +48,7 @@ def test_without_a_schedule_all_is_recorded(record: Callable[..., Recorder]) -> 
 
 
 def test_a_block_without_steps_has_none_in_the_trace(tmp_path: Path) -> None:
-    recorder = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path)
+    recorder = Recorder(RecordingSession(RecordingOptions(root=TESTS)), folder=tmp_path)
     recorder.start()
     torch.ones(3).sum()
     recorder.stop()
@@ -109,7 +109,7 @@ def test_a_window_ends_before_memory_is_too_short_to_end_it(
 
 def test_a_block_without_steps_ends_before_memory_is_too_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EndMemory, "shortage", lambda _: (4 << 30, 6 << 30))
-    recorder = Recorder(Session(RecordingOptions(root=TESTS), name="job"), folder=tmp_path)
+    recorder = Recorder(RecordingSession(RecordingOptions(root=TESTS), name="job"), folder=tmp_path)
     calls, until = 0, time.monotonic() + 60
 
     def work() -> None:

@@ -13,11 +13,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import deepscope
-from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, Settings
+from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ProcessSettings
 from deepscope.trace.read import read_trace
 
 
-def settings_of(folder: Path) -> Settings:
+def settings_of(folder: Path) -> ProcessSettings:
     (path,) = folder.glob("*.pt.trace.json.gz")
     found = read_trace(path).header.settings
     assert found is not None

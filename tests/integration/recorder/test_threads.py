@@ -12,7 +12,7 @@ import torch
 
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.report.text import text_report
 from deepscope.store import load_profile
 from line_truth import everywhere
@@ -26,7 +26,7 @@ records_threads = pytest.mark.skipif(
 
 def record_a_thread(folder: Path, **options: Any) -> dict[str, Any]:
     """The trace of a thread that the user starts in a window."""
-    recorder = Recorder(Session(RecordingOptions(root=TESTS, **options)), folder=folder)
+    recorder = Recorder(RecordingSession(RecordingOptions(root=TESTS, **options)), folder=folder)
 
     def work() -> None:
         torch.ones(3).cumsum(0)
@@ -84,7 +84,7 @@ def test_with_memory_threads_are_left_out_although_they_were_asked_for_and_that_
 
 
 def test_only_threads_that_ran_user_code_count_as_unrecorded(tmp_path: Path) -> None:
-    recorder = Recorder(Session(RecordingOptions(root=TESTS, all_threads=False)), folder=tmp_path)
+    recorder = Recorder(RecordingSession(RecordingOptions(root=TESTS, all_threads=False)), folder=tmp_path)
     recorder.start()
     for target in (torch.seed, json.dumps, torch.seed):
         thread = threading.Thread(target=target, args=((1,) if target is json.dumps else ()))

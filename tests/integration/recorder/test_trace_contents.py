@@ -15,7 +15,7 @@ import torch
 
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
 from deepscope.errors import OptionError
 from recorded import TESTS, load, scopes_of, step_names, steps
@@ -23,7 +23,7 @@ from recorded import TESTS, load, scopes_of, step_names, steps
 
 def test_spans_stand_in_the_trace_while_a_window_is_open_and_end_with_it(tmp_path: Path) -> None:
     options = RecordingOptions(root=TESTS, wait=1, warmup=0, active=1)
-    recorder = Recorder(Session(options), Plan(Schedule.of(options, 3)), folder=tmp_path)
+    recorder = Recorder(RecordingSession(options), Plan(Schedule.of(options, 3)), folder=tmp_path)
     recorder.start()
     with recorder.annotate("outside"):
         recorder.step()
@@ -43,7 +43,7 @@ def test_spans_stand_in_the_trace_while_a_window_is_open_and_end_with_it(tmp_pat
 def test_a_span_of_lightnings_takes_few_calls_of_python_each_of_which_the_trace_function_would_see(
     tmp_path: Path,
 ) -> None:
-    recorder = Recorder(Session(RecordingOptions(root=TESTS, lines=False)), folder=tmp_path)
+    recorder = Recorder(RecordingSession(RecordingOptions(root=TESTS, lines=False)), folder=tmp_path)
     recorder.start()
     recorder.push("span")
     recorder.pop("span")
@@ -97,7 +97,7 @@ def test_the_path_is_told_where_rank_0_records_nothing(
     counts = []
     for rank in range(3):
         options = RecordingOptions(root=TESTS, ranks=ranks)
-        recorder = Recorder(Session(options, rank=rank), folder=tmp_path)
+        recorder = Recorder(RecordingSession(options, rank=rank), folder=tmp_path)
         recorder.start()
         torch.ones(3).sum()
         recorder.stop()
@@ -126,7 +126,7 @@ def test_the_object_names_run_process_and_versions(record: Callable[..., Recorde
 
 
 def test_metadata_is_kept_and_what_json_cannot_say_is_refused(tmp_path: Path) -> None:
-    recorder = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path)
+    recorder = Recorder(RecordingSession(RecordingOptions(root=TESTS)), folder=tmp_path)
     with pytest.raises(OptionError, match="must be JSON"):
         recorder.add_metadata("loader", object())
     recorder.start()

@@ -14,7 +14,7 @@ import deepscope
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
 from deepscope.capture.window import Window
 from recorded import TESTS, OutOfMemoryError, load, run_python, step_names
@@ -27,7 +27,7 @@ class Stop(BaseException):
 @pytest.mark.parametrize("error", [ValueError, Stop, OutOfMemoryError])
 def test_an_early_end_keeps_what_was_recorded_and_says_so(tmp_path: Path, error: type[BaseException]) -> None:
     options = RecordingOptions(root=TESTS, wait=0, warmup=0)
-    recorder = Recorder(Session(options), Plan(Schedule.of(options)), folder=tmp_path)
+    recorder = Recorder(RecordingSession(options), Plan(Schedule.of(options)), folder=tmp_path)
     recorder.start()
     try:
         torch.ones(3).sum()
@@ -89,7 +89,7 @@ def test_a_profiler_of_the_users_own_keeps_running_and_ours_warns(record: Callab
 
 def test_a_folder_that_cannot_be_made_costs_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    recorder = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path / "file" / "runs")
+    recorder = Recorder(RecordingSession(RecordingOptions(root=TESTS)), folder=tmp_path / "file" / "runs")
     with pytest.warns(RecordingWarning, match=r"file.runs: traces cannot be written there"):
         recorder.start()
     assert not recorder.recording  # before anything is recorded

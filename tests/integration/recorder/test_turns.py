@@ -13,7 +13,7 @@ import deepscope
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import Session
+from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
 from deepscope.errors import NestedProfileError
 from recorded import TESTS, load, step_names, steps
@@ -21,8 +21,8 @@ from warm_python import run_warm
 
 
 def test_a_recorder_inside_another_is_refused(tmp_path: Path) -> None:
-    outer = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path)
-    inner = Recorder(Session(RecordingOptions(root=TESTS)), folder=tmp_path)
+    outer = Recorder(RecordingSession(RecordingOptions(root=TESTS)), folder=tmp_path)
+    inner = Recorder(RecordingSession(RecordingOptions(root=TESTS)), folder=tmp_path)
     outer.start()
     with pytest.raises(NestedProfileError, match="already open"):
         inner.start()
@@ -37,8 +37,12 @@ def test_a_recorder_inside_another_is_refused(tmp_path: Path) -> None:
 def test_recorders_of_one_owner_take_turns(tmp_path: Path) -> None:
     owner = object()
     options = RecordingOptions(root=TESTS, wait=0, warmup=0, active=2)
-    outer = Recorder(Session(options, name="outer"), Plan(Schedule.of(options, 4)), folder=tmp_path, owner=owner)
-    inner = Recorder(Session(options, name="inner"), Plan(Schedule.of(options, 4)), folder=tmp_path, owner=owner)
+    outer = Recorder(
+        RecordingSession(options, name="outer"), Plan(Schedule.of(options, 4)), folder=tmp_path, owner=owner
+    )
+    inner = Recorder(
+        RecordingSession(options, name="inner"), Plan(Schedule.of(options, 4)), folder=tmp_path, owner=owner
+    )
     outer.start()
     inner.start()
     for _ in range(4):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from critical_truth import Truth, run_program
 from deepscope.analysis.analysis import analyse
-from deepscope.analysis.critical.lines import KINDS, Parts
+from deepscope.analysis.critical.lines import KINDS, PieceParts
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables import critical
 from deepscope.records import CriticalLine, CriticalPath, CriticalTimes, Profile
@@ -259,7 +259,7 @@ def test_a_call_waits_for_the_stream_whose_work_ends_as_it_returns(profile_of, n
 
 def test_what_a_fused_kernel_has_of_each_line_is_on_the_path_as_it_is_divided():
     """Parts of a piece follow each other; a stretch of the piece has what lies in it."""
-    parts = Parts(
+    parts = PieceParts(
         piece=np.array([0, 0, 1]),
         start=np.array([10, 30, 60]),
         end=np.array([30, 60, 80]),

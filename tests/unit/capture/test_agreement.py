@@ -5,7 +5,7 @@ import random
 import pytest
 
 from deepscope.capture.on_demand import client, places
-from deepscope.capture.on_demand.agreement import Recording, Wanted, offsets
+from deepscope.capture.on_demand.agreement import AgreedRecording, RecordingRequest, offsets
 from deepscope.capture.on_demand.messages import ControlAnswer
 
 
@@ -31,7 +31,7 @@ class Rank:
 
     def __init__(self, clock, number, length, joined=0.0, jitter=0.0):
         self.clock, self.length, self.joined, self.jitter = clock, length, joined, jitter
-        self.entry = places.Entry(pid=100 + number, control="")
+        self.entry = places.ControlEntry(pid=100 + number, control="")
         self.opened = self.closed = None
         self.order, self.held, self.end_at = None, False, None
         self.number, self.step = number, 0
@@ -92,12 +92,14 @@ class Clock:
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("wanted", [Wanted(steps=5), Wanted(seconds=3.0), Wanted(steps=1, warmup=0)])
+@pytest.mark.parametrize(
+    "wanted", [RecordingRequest(steps=5), RecordingRequest(seconds=3.0), RecordingRequest(steps=1, warmup=0)]
+)
 def test_ranks_record_the_same_steps_however_fast_they_are(seed, wanted):
     clock = Clock(seed)
     length = 10 ** clock.rng.uniform(-3, 1)
     ranks = [Rank(clock, number, length) for number in range(4)]
-    outcomes = Recording(ranks, wanted, clock=lambda: clock.now, sleep=clock.sleep).record()
+    outcomes = AgreedRecording(ranks, wanted, clock=lambda: clock.now, sleep=clock.sleep).record()
     assert [one.problem for one in outcomes] == [""] * 4
     assert len({(one.opened, one.closed) for one in ranks}) == 1
     if wanted.steps is not None:
@@ -112,7 +114,7 @@ def test_a_window_after_another_one_begins_soon():
     clock.now = 5000.0
     for _ in range(3):
         began = clock.now
-        Recording(ranks, Wanted(steps=2), clock=lambda: clock.now, sleep=clock.sleep).record()
+        AgreedRecording(ranks, RecordingRequest(steps=2), clock=lambda: clock.now, sleep=clock.sleep).record()
         assert ranks[0].opened * 0.5 - began < 3
         assert clock.now - began < 5
 
@@ -123,7 +125,7 @@ def test_ranks_that_were_joined_in_flight_record_the_same_steps(seed):
     length = 10 ** clock.rng.uniform(-2, 0)
     joined = [0.001, *(clock.rng.uniform(0, 5) for _ in range(3))]
     ranks = [Rank(clock, number, length, joined=joined[number]) for number in range(4)]
-    Recording(ranks, Wanted(steps=5), clock=lambda: clock.now, sleep=clock.sleep).record()
+    AgreedRecording(ranks, RecordingRequest(steps=5), clock=lambda: clock.now, sleep=clock.sleep).record()
     assert len({(one.opened, one.closed) for one in ranks}) == 1  # by the first rank's numbers
     assert len({one.order.step - one.offset for one in ranks}) == 1  # and in truth
 
@@ -151,7 +153,9 @@ def test_a_rank_that_dies_before_its_window_does_not_keep_the_others_open():
             return super().ask(request)
 
     ranks = [Rank(clock, 0, 8.0), Mortal(clock, 1, 8.0)]
-    whole, dead = Recording(ranks, Wanted(seconds=3.0), clock=lambda: clock.now, sleep=clock.sleep).record()
+    whole, dead = AgreedRecording(
+        ranks, RecordingRequest(seconds=3.0), clock=lambda: clock.now, sleep=clock.sleep
+    ).record()
     assert (whole.traces, whole.problem) == (["t"], "")
     assert dead.problem.startswith("it ended before its window was saved")
 
@@ -162,7 +166,11 @@ def test_a_rank_that_does_not_record_does_not_keep_the_others_open():
 
     class Stepless:
         def __init__(self, number, is_chosen):
-            self.entry, self.number, self.is_chosen = places.Entry(pid=100 + number, control=""), number, is_chosen
+            self.entry, self.number, self.is_chosen = (
+                places.ControlEntry(pid=100 + number, control=""),
+                number,
+                is_chosen,
+            )
             self.id, self.state = "", "dormant"
 
         def ask(self, request):
@@ -173,7 +181,7 @@ def test_a_rank_that_does_not_record_does_not_keep_the_others_open():
             return ControlAnswer(id=self.id, state=self.state, pid=self.entry.pid, rank=self.number)
 
     ranks = [Stepless(0, True), Stepless(1, False)]
-    Recording(ranks, Wanted(seconds=3.0), clock=lambda: clock.now, sleep=clock.sleep).record()
+    AgreedRecording(ranks, RecordingRequest(seconds=3.0), clock=lambda: clock.now, sleep=clock.sleep).record()
     assert [one.state for one in ranks] == ["saved", "failed"]
     assert clock.now < 20
 
@@ -199,7 +207,9 @@ def test_a_job_that_makes_no_step_is_told_with_its_place():
 
     ranks = [Hung(clock, number, 0.5) for number in range(2)]
     with pytest.raises(Enough):
-        Recording(ranks, Wanted(steps=500), clock=lambda: clock.now, sleep=clock.sleep, tell=tell).record()
+        AgreedRecording(
+            ranks, RecordingRequest(steps=500), clock=lambda: clock.now, sleep=clock.sleep, tell=tell
+        ).record()
     assert told[0].startswith("rank 0 (process 100) has made no step for 30 s; it stands at /x/site-packages/torch/")
     assert told[0].endswith("called from /me/train.py:7 step")
 

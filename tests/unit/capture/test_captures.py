@@ -20,7 +20,7 @@ import torch
 
 import deepscope
 from deepscope.capture.compiled import captures
-from deepscope.capture.compiled.breaks import Frame
+from deepscope.capture.compiled.breaks import PythonFrame
 from deepscope.capture.compiled.captures import CaptureHold
 from deepscope.capture.lines import UserCode
 from deepscope.trace.read import read_trace
@@ -145,7 +145,9 @@ def told() -> dict[int, list[tuple[str, int]]]:
     """Node → function and line of its stack."""
     (graph,) = captures.captured_graphs()
     assert graph.graph == EXECUTABLE
-    assert all(isinstance(frame, Frame) and frame.file == str(HERE) for _, stack in graph.nodes for frame in stack)
+    assert all(
+        isinstance(frame, PythonFrame) and frame.file == str(HERE) for _, stack in graph.nodes for frame in stack
+    )
     return {node: [(frame.function.rpartition(".")[2], frame.line) for frame in stack] for node, stack in graph.nodes}
 
 

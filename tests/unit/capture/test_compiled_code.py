@@ -14,7 +14,7 @@ import pytest
 
 import deepscope
 from deepscope.capture.compiled import level
-from deepscope.capture.compiled.breaks import Broken, Frame, Recompiled
+from deepscope.capture.compiled.breaks import Broken, PythonFrame, Recompiled
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch, SeenGraph
 from deepscope.capture.compiled.provenance import compiled_code, frames_of, function_at
 from deepscope.capture.program import record_steps
@@ -119,15 +119,15 @@ def test_a_graph_that_was_compiled_without_is_not_told() -> None:
 
 
 def test_frames_are_read_from_a_stacks_text_outermost_first() -> None:
-    assert frames_of(stack(1, 2)) == (Frame(MODEL, 1, "f"), Frame(MODEL, 2, "f"))
+    assert frames_of(stack(1, 2)) == (PythonFrame(MODEL, 1, "f"), PythonFrame(MODEL, 2, "f"))
     assert frames_of("nothing") == ()
     assert len(frames_of(stack(*range(1, 99)))) == 50
 
 
 def test_breaks_and_recompilations_name_places() -> None:
     code = told(
-        breaks=[Broken((Frame(MODEL, 3, "f"), Frame(MODEL, 9, "g")), "why")],
-        recompilations=[Recompiled(Frame(MODEL, 2, "f"), "size", 70)],
+        breaks=[Broken((PythonFrame(MODEL, 3, "f"), PythonFrame(MODEL, 9, "g")), "why")],
+        recompilations=[Recompiled(PythonFrame(MODEL, 2, "f"), "size", 70)],
     )
     assert code.breaks == [GraphBreak(1, "why")]
     assert code.recompilations == [Recompilation(2, "size", 70)]

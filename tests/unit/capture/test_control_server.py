@@ -75,8 +75,8 @@ def test_another_user_is_not_served(control, runtime):
 def test_what_dead_processes_left_is_removed_and_other_machines_are_left_alone(runtime):
     folder = runtime / "deepscope"
     folder.mkdir(mode=0o700)
-    dead = places.Entry(pid=os.getpid(), control="x", started="1", here=places.here())
-    elsewhere = places.Entry(pid=1, control="x", started="1", here="another")
+    dead = places.ControlEntry(pid=os.getpid(), control="x", started="1", here=places.this_host())
+    elsewhere = places.ControlEntry(pid=1, control="x", started="1", here="another")
     for name, entry in (("dead", dead), ("elsewhere", elsewhere)):
         places.write_private(
             folder / f"{name}.json", json.dumps({f: getattr(entry, f) for f in entry.__struct_fields__}).encode()
@@ -219,7 +219,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(control, conne
 
 def test_on_windows_no_process_is_asked_by_a_signal(monkeypatch):
     """Signal 0 is Ctrl-C there."""
-    entry = places.Entry(pid=os.getpid(), control="files")
+    entry = places.ControlEntry(pid=os.getpid(), control="files")
     monkeypatch.setattr(jobs, "started_at", lambda _: "")
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal"))
     monkeypatch.setattr(os, "name", "nt")

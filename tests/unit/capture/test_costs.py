@@ -7,7 +7,7 @@ from types import CodeType
 
 import pytest
 
-from deepscope.capture.lines.calibration import CostSamples, Work, measure_overhead
+from deepscope.capture.lines.calibration import CostSamples, HookWork, measure_overhead
 from deepscope.capture.lines.code_facts import find_loops, resume_offset
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.overhead_budget import OverheadBudget
@@ -15,7 +15,7 @@ from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 
 
-def samples_of(work: Work, *durations: int) -> CostSamples:
+def samples_of(work: HookWork, *durations: int) -> CostSamples:
     costs = CostSamples()
     for duration in durations:
         costs.add(work, duration)
@@ -23,11 +23,11 @@ def samples_of(work: Work, *durations: int) -> CostSamples:
 
 
 def test_a_callback_in_which_torchs_memory_grew_counts() -> None:
-    assert samples_of(Work.ENTRY, *[1_000] * 9, 6_000).of(Work.ENTRY) == 1_500
+    assert samples_of(HookWork.ENTRY, *[1_000] * 9, 6_000).of(HookWork.ENTRY) == 1_500
 
 
 def test_one_that_was_interrupted_does_not() -> None:
-    assert samples_of(Work.ENTRY, *[1_000] * 9, 4_000_000).of(Work.ENTRY) == 1_000
+    assert samples_of(HookWork.ENTRY, *[1_000] * 9, 4_000_000).of(HookWork.ENTRY) == 1_000
 
 
 def ledger_of(costs: CostSamples) -> OverheadBudget:
@@ -35,8 +35,8 @@ def ledger_of(costs: CostSamples) -> OverheadBudget:
 
 
 def test_each_kind_of_work_has_a_cost_of_its_own() -> None:
-    costs = samples_of(Work.QUIET, *[700] * 9)
-    for work, duration in ((Work.TRIAL, 4_000), (Work.ENTRY, 1_000)):
+    costs = samples_of(HookWork.QUIET, *[700] * 9)
+    for work, duration in ((HookWork.TRIAL, 4_000), (HookWork.ENTRY, 1_000)):
         for _ in range(9):
             costs.add(work, duration)
     overhead_budget = ledger_of(costs)
@@ -48,11 +48,11 @@ def test_each_kind_of_work_has_a_cost_of_its_own() -> None:
 def test_what_a_callback_did_is_told_from_what_it_counted() -> None:
     overhead_budget = ledger_of(CostSamples())
     mark = overhead_budget.mark()
-    assert overhead_budget.work_since(mark) is Work.ENTRY
+    assert overhead_budget.work_since(mark) is HookWork.ENTRY
     overhead_budget.quiet += 1
-    assert overhead_budget.work_since(mark) is Work.QUIET
+    assert overhead_budget.work_since(mark) is HookWork.QUIET
     overhead_budget.trials += 1
-    assert overhead_budget.work_since(mark) is Work.TRIAL
+    assert overhead_budget.work_since(mark) is HookWork.TRIAL
     overhead_budget.add_set_up(1)
     assert overhead_budget.work_since(mark) is None
 

@@ -11,8 +11,8 @@ import pytest
 from deepscope.capture.counters.amd import AmdDevices
 from deepscope.capture.counters.machine import Machine
 from deepscope.capture.counters.nvidia import NvidiaDevices
-from deepscope.capture.counters.samples import Samples
-from deepscope.capture.counters.source import NoSensorError, Source
+from deepscope.capture.counters.samples import CounterSamples
+from deepscope.capture.counters.source import CounterSource, NoSensorError
 from deepscope.capture.torch_compat import DeviceInUse
 from machine_folders import machine, write
 from stand_in_gpus import Amd, Nvml
@@ -25,7 +25,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
     return found
 
 
-def told(source: Source) -> dict[tuple[str, str], float]:
+def told(source: CounterSource) -> dict[tuple[str, str], float]:
     named = [(series.track, series.name) for series in source.series]
     return dict(zip(named, source.read(), strict=True))
 
@@ -61,7 +61,7 @@ def test_all_that_nvml_tells_of_a_device(tmp_path: Path, nvml: Nvml):
 
 def test_totals_of_links_become_bytes_in_a_second(tmp_path: Path, nvml: Nvml):
     source = NvidiaDevices(tmp_path, [0])
-    samples = Samples(source.series)
+    samples = CounterSamples(source.series)
     samples.add(0, source.read())
     nvml.fields = {197: 1000 + (4 << 20), 198: 2000, 138: 10 + 2048, 139: 20}
     samples.add(2_000_000_000, source.read())

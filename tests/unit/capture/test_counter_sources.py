@@ -12,8 +12,8 @@ import pytest
 from deepscope.capture.counters.container import Container
 from deepscope.capture.counters.infiniband import Adapters
 from deepscope.capture.counters.machine import Machine
-from deepscope.capture.counters.samples import Samples, Track
-from deepscope.capture.counters.source import NoSensorError, Series, Source
+from deepscope.capture.counters.samples import CounterSamples, CounterTrack
+from deepscope.capture.counters.source import CounterSource, NoSensorError, Series
 from machine_folders import GIB, first_version, machine, second_version, write
 
 psutil = pytest.importorskip("psutil", reason="psutil is not installed")
@@ -35,9 +35,11 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return machine(tmp_path)
 
 
-def levels(source: Source, change: dict[str, str], root: Path, seconds: float = 2.0) -> dict[tuple[str, str], float]:
+def levels(
+    source: CounterSource, change: dict[str, str], root: Path, seconds: float = 2.0
+) -> dict[tuple[str, str], float]:
     """What the first stretch says where these files change after so many seconds."""
-    samples = Samples(source.series)
+    samples = CounterSamples(source.series)
     samples.add(0, source.read())
     write(root, change)
     samples.add(int(seconds * 1e9), source.read())
@@ -197,15 +199,15 @@ def test_this_machine_tells_something():
     assert opened.account.cores == os.cpu_count()
 
 
-def rising(count: int, width: int = 1) -> Samples:
+def rising(count: int, width: int = 1) -> CounterSamples:
     """A total that grows by its number, and a level of that number; a second apart."""
-    samples = Samples([Series("network sent", "eth0", is_total=True), Series("memory", "used")][: width + 1])
+    samples = CounterSamples([Series("network sent", "eth0", is_total=True), Series("memory", "used")][: width + 1])
     for number in range(count):
         samples.add(number * 1_000_000_000, [number * (number + 1) / 2, float(number)])
     return samples
 
 
-def growth(track: Track) -> float:
+def growth(track: CounterTrack) -> float:
     """What the total grew by, from its levels and their lengths."""
     held = [(later - at) / 1e9 for at, later in zip(track.at_ns, track.at_ns[1:], strict=False)]
     return sum(value[0] * seconds for value, seconds in zip(track.values, held, strict=False) if value[0] is not None)
@@ -233,7 +235,7 @@ def test_a_total_that_begins_anew_leaves_a_gap():
 
 @pytest.mark.parametrize(("last_ms", "rates"), [(202, [10.0, 29.41, 29.41]), (250, [10.0, 20.0, 20.0])])
 def test_a_short_stretch_at_the_end_is_no_peak(last_ms: int, rates: list[float]):
-    samples = Samples([Series("process CPU", "process", is_total=True)])
+    samples = CounterSamples([Series("process CPU", "process", is_total=True)])
     for at_ms, total in ((0, 0), (100, 1), (200, 3), (last_ms, 4)):
         samples.add(at_ms * 1_000_000, [float(total)])
     (track,) = samples.tracks()

@@ -6,7 +6,7 @@ import pytest
 
 from deepscope.capture.end_memory import EndMemory
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.schedule import WHOLE_BLOCK, Action, Plan, Schedule
+from deepscope.capture.schedule import WHOLE_BLOCK, Plan, Schedule, StepAction
 from machine_folders import GIB, write
 
 PAGES = GIB // os.sysconf("SC_PAGE_SIZE")
@@ -77,10 +77,10 @@ def test_the_next_cycle_is_recorded_again():
         plan = plan.next()
         actions.append((plan.step, plan.action))
     assert actions == [
-        *((step, Action.PASS) for step in range(4, 8)),
-        (8, Action.WARM_UP),
-        *((step, Action.RECORD) for step in range(9, 13)),
-        (13, Action.RECORD_LAST),
+        *((step, StepAction.PASS) for step in range(4, 8)),
+        (8, StepAction.WARM_UP),
+        *((step, StepAction.RECORD) for step in range(9, 13)),
+        (13, StepAction.RECORD_LAST),
     ]
 
 

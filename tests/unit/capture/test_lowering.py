@@ -14,7 +14,7 @@ from deepscope.capture.lines.lowering import Lowering
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.capture.lines.table import FunctionState, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 
 
@@ -34,10 +34,10 @@ class Switch:
         self.followed = 0
         self.samples = 0
 
-    def silences_loops(self, _function: Function) -> bool:
+    def silences_loops(self, _function: FunctionState) -> bool:
         return True
 
-    def follow_detail(self, function: Function) -> None:
+    def follow_detail(self, function: FunctionState) -> None:
         self.followed += 1
 
     def end_lines(self) -> None: ...

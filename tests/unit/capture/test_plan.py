@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from torch.profiler import ProfilerAction
 
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.schedule import WHOLE_BLOCK, Action, Move, Plan, Schedule
+from deepscope.capture.schedule import WHOLE_BLOCK, Move, Plan, Schedule, StepAction
 from deepscope.errors import OptionError
 
 NONE, WARMUP, RECORD = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD
 SAVE = ProfilerAction.RECORD_AND_SAVE
-ACTIONS = {NONE: Action.PASS, WARMUP: Action.WARM_UP, RECORD: Action.RECORD, SAVE: Action.RECORD_LAST}
+ACTIONS = {NONE: StepAction.PASS, WARMUP: StepAction.WARM_UP, RECORD: StepAction.RECORD, SAVE: StepAction.RECORD_LAST}
 LETTERS = {
     Move.PREPARE: "p",
     Move.OPEN: "o",
@@ -142,7 +142,7 @@ def test_the_numbers_mean_what_they_mean_to_torch(numbers: dict[str, int]) -> No
 @given(NUMBERS, st.integers(0, 30))
 def test_a_plan_is_over_when_nothing_is_to_come(numbers: dict[str, int], steps: int) -> None:
     plan = moved(plan_of(100, **numbers), steps)
-    comes = any(plan.schedule.action(step) is not Action.PASS for step in range(steps, steps + 40))
+    comes = any(plan.schedule.action(step) is not StepAction.PASS for step in range(steps, steps + 40))
     assert plan.is_over is not comes
 
 
@@ -167,7 +167,7 @@ def test_a_window_cut_short_is_all_of_its_cycle(numbers: dict[str, int], steps: 
     plan = moved(plan_of(100, **numbers), steps)
     rest = plan.cut_short()
     assert rest.cut_short() == rest
-    assert rest.next().before is Action.PASS
+    assert rest.next().before is StepAction.PASS
     if not plan.action.is_recorded:
         assert rest.step == plan.step
     else:

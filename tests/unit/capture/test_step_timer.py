@@ -11,7 +11,7 @@ import pytest
 from deepscope.capture import awaited_steps
 from deepscope.capture import step_timer as module
 from deepscope.capture.step_timer import StepKind, StepTimer
-from deepscope.trace.format.header import Spread, StepTimes
+from deepscope.trace.format.header import Spread, UnrecordedStepTimes
 
 PLAIN, RECORDED, OTHER = StepKind.PLAIN, StepKind.RECORDED, StepKind.OTHER
 
@@ -44,10 +44,10 @@ def test_plain_and_recorded_steps_stand_apart_without_the_first_and_those_of_a_w
     clocks.run(timer, PLAIN, 5_000, *plain[:2])
     clocks.run(timer, OTHER, 7_000)
     clocks.run(timer, RECORDED, 300, 300)
-    assert timer.recorded == StepTimes(2, Spread(300, (300, 300, 300)), Spread(150, (150, 150, 150)))
+    assert timer.recorded == UnrecordedStepTimes(2, Spread(300, (300, 300, 300)), Spread(150, (150, 150, 150)))
     assert timer.plain is None  # two are too few
     clocks.run(timer, PLAIN, *plain[2:])
-    assert timer.plain == StepTimes(5, Spread(40, (20, 30, 40)), Spread(20, (10, 15, 20)))
+    assert timer.plain == UnrecordedStepTimes(5, Spread(40, (20, 30, 40)), Spread(20, (10, 15, 20)))
     assert timer.plain.wall.mean_ns == statistics.mean(plain)
 
 
@@ -62,14 +62,14 @@ def test_a_step_in_which_a_trace_is_written_or_on_another_thread_is_not_kept(clo
     thread = threading.Thread(target=timer.next, args=(PLAIN,))
     thread.start()
     thread.join()
-    assert timer.plain == StepTimes(5, Spread(10, (10, 10, 10)), Spread(5, (5, 5, 5)))
+    assert timer.plain == UnrecordedStepTimes(5, Spread(10, (10, 10, 10)), Spread(5, (5, 5, 5)))
 
 
 def test_a_trace_waits_for_plain_steps_behind_its_window_and_no_longer(clocks: Clocks) -> None:
     timer = StepTimer()
     clocks.run(timer, RECORDED, 1, 300)
     later = timer.plain_later()
-    found: list[StepTimes | None] = []
+    found: list[UnrecordedStepTimes | None] = []
     thread = threading.Thread(target=lambda: found.append(later()))
     thread.start()
     clocks.run(timer, PLAIN, *[10] * 4)
@@ -77,7 +77,7 @@ def test_a_trace_waits_for_plain_steps_behind_its_window_and_no_longer(clocks: C
     assert not found
     clocks.run(timer, PLAIN, 10)
     thread.join(60)
-    assert found == [StepTimes(5, Spread(10, (10, 10, 10)), Spread(5, (5, 5, 5)))]
+    assert found == [UnrecordedStepTimes(5, Spread(10, (10, 10, 10)), Spread(5, (5, 5, 5)))]
     assert not timer.is_awaited
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepscope.capture.schedule import Action, TimeWindow
+from deepscope.capture.schedule import StepAction, TimeWindow
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 3])
@@ -13,9 +13,9 @@ def test_a_window_by_time_follows_the_clock_and_ends_once(warmup: int):
     for step in range(40):
         actions.append(window.action(step))
         now[0] += 1
-    assert [step for step, action in enumerate(actions) if action is Action.WARM_UP] == [11, 12, 13][:warmup]
+    assert [step for step, action in enumerate(actions) if action is StepAction.WARM_UP] == [11, 12, 13][:warmup]
     first = 11 + warmup
-    assert [step for step, action in enumerate(actions) if action is Action.RECORD] == list(range(first, first + 5))
+    assert [step for step, action in enumerate(actions) if action is StepAction.RECORD] == list(range(first, first + 5))
     assert window.is_over
 
 
@@ -29,7 +29,7 @@ def test_windows_by_time_agree_on_their_steps_over_ranks():
         )
         recorded = []
         for step in range(200):
-            if window.action(step) is Action.RECORD:
+            if window.action(step) is StepAction.RECORD:
                 recorded.append(step)
             now[0] += 0.1 if step else 0.1 + late
         ends.append((recorded[0], recorded[-1]))

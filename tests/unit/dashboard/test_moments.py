@@ -13,7 +13,7 @@ from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.numbers.memory_blocks import device_codes
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.memory import memory_table
-from deepscope.dashboard.moments import DeviceMoments, Moments, moments_of
+from deepscope.dashboard.moments import DeviceMoments, MemoryMoments, moments_of
 from deepscope.errors import OptionError
 from deepscope.records import Memory
 from deepscope.store.mapped import decoded, encoded
@@ -29,7 +29,7 @@ def path(request: pytest.FixtureRequest) -> Path:
 
 
 @lru_cache(maxsize=1)
-def analysed(path: Path) -> tuple[Analysis, Memory, Moments]:
+def analysed(path: Path) -> tuple[Analysis, Memory, MemoryMoments]:
     attribution = attribute(read_trace(path))
     analysis = analyse(attribution)
     return analysis, memory_table(analysis), moments_of(attribution)
@@ -131,7 +131,7 @@ def test_a_window_of_the_curve_has_its_extremes_and_what_is_around_it(path: Path
 
 def test_it_is_the_same_on_the_other_side_of_a_pipe(path: Path) -> None:
     _, _, moments = analysed(path)
-    again = decoded(b"".join(encoded(moments)), Moments)
+    again = decoded(b"".join(encoded(moments)), MemoryMoments)
     assert again.lines == moments.lines
     assert again.modules == moments.modules
     for device in moments.devices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.analysis.findings.collectives_seen import Operation, operation_of
+from deepscope.analysis.findings.collectives_seen import CollectiveKind, operation_of
 from trace_builder import BACKWARD, MAIN, TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -16,16 +16,16 @@ OTHER = 103
 @pytest.mark.parametrize(
     ("name", "operation"),
     [
-        (NCCL, Operation.ALL_REDUCE),
-        ("c10d::allreduce_", Operation.ALL_REDUCE),
-        ("gloo:all_reduce", Operation.ALL_REDUCE),
-        ("ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", Operation.REDUCE_SCATTER),
-        ("c10d::reduce_scatter_tensor_coalesced_", Operation.REDUCE_SCATTER),
-        ("ncclDevKernel_AllGather_RING_LL", Operation.ALL_GATHER),
-        ("nccl:all_to_all", Operation.ALL_TO_ALL),
-        ("ncclDevKernel_SendRecv(ncclDevComm*)", Operation.ALL_TO_ALL),
-        ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", Operation.OTHER),
-        ("aten::mm", Operation.OTHER),
+        (NCCL, CollectiveKind.ALL_REDUCE),
+        ("c10d::allreduce_", CollectiveKind.ALL_REDUCE),
+        ("gloo:all_reduce", CollectiveKind.ALL_REDUCE),
+        ("ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", CollectiveKind.REDUCE_SCATTER),
+        ("c10d::reduce_scatter_tensor_coalesced_", CollectiveKind.REDUCE_SCATTER),
+        ("ncclDevKernel_AllGather_RING_LL", CollectiveKind.ALL_GATHER),
+        ("nccl:all_to_all", CollectiveKind.ALL_TO_ALL),
+        ("ncclDevKernel_SendRecv(ncclDevComm*)", CollectiveKind.ALL_TO_ALL),
+        ("ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", CollectiveKind.OTHER),
+        ("aten::mm", CollectiveKind.OTHER),
     ],
 )
 def test_what_a_collective_does_is_told_by_its_name(name, operation):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepscope.measure.timing import Samples, Timing, measured, timing_of
+from deepscope.measure.timing import TimedCalls, Timing, measured, timing_of
 
 
 def timed(durations_ns: Iterator[int], *, seconds: float = 1.0) -> tuple[Timing, int]:
@@ -27,8 +27,8 @@ def timed(durations_ns: Iterator[int], *, seconds: float = 1.0) -> tuple[Timing,
     return timing_of(found, name="f", device="cpu", batch_size=4), calls
 
 
-def samples(*latencies_ns: float, calls_per_second: float = 1.0) -> Samples:
-    return Samples(list(latencies_ns), 1, 2, True, 1.0, calls_per_second)
+def samples(*latencies_ns: float, calls_per_second: float = 1.0) -> TimedCalls:
+    return TimedCalls(list(latencies_ns), 1, 2, True, 1.0, calls_per_second)
 
 
 def test_a_steady_function_is_measured_exactly():

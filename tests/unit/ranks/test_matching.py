@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from deepscope.ranks.calls import gather
-from deepscope.ranks.matching import Matches, match
+from deepscope.ranks.matching import MatchedCalls, match
 from matched_ranks import EPOCH, Call, rank
 
 MS = 1_000_000
@@ -47,7 +47,7 @@ def run(ranks: int, steps: int, per_step: int, *, seed: int, same: bool = False)
 
 def recorded(
     truth: Truth, windows: list[tuple[int, int]], *, numbered: bool, stepped: bool, offsets: list[int]
-) -> Matches:
+) -> MatchedCalls:
     """Each rank's window of the run, matched."""
     members = f"0-{len(windows) - 1}"
     summaries = []
@@ -68,7 +68,7 @@ def recorded(
     return match(gather(summaries))
 
 
-def truths_of(matches: Matches, truth: Truth, offsets: list[int]) -> list[set[int]]:
+def truths_of(matches: MatchedCalls, truth: Truth, offsets: list[int]) -> list[set[int]]:
     """By matched call the calls of the run that its ranks' calls are."""
     calls, found = matches.calls, defaultdict(set)
     for place in np.flatnonzero(matches.match >= 0).tolist():

@@ -13,7 +13,7 @@ import pytest
 import built_profiles
 from deepscope.errors import MissingExtraError, OptionError
 from deepscope.records import Profile
-from deepscope.records.columns import Column, ColumnTable, column_table, table_names
+from deepscope.records.columns import ColumnTable, RecordColumn, column_table, table_names
 from deepscope.report.exports.tables import profile_json, write_csv_files, write_parquet_files
 
 PROFILES = {
@@ -105,8 +105,8 @@ def test_codes_and_absent_numbers_read_as_words_and_nothing() -> None:
     table = ColumnTable(
         "t",
         (
-            Column("word", "text", [1, -1, 0, 1], words=["a", "b"], is_optional=True),
-            Column("at_ns", "integer", [5, -1, 7, 0], is_optional=True, absent=-1),
+            RecordColumn("word", "text", [1, -1, 0, 1], words=["a", "b"], is_optional=True),
+            RecordColumn("at_ns", "integer", [5, -1, 7, 0], is_optional=True, absent=-1),
         ),
     )
     assert table.column("word").plain() == ["b", None, "a", "b"]
@@ -117,7 +117,9 @@ def test_codes_and_absent_numbers_read_as_words_and_nothing() -> None:
 
 
 def test_sums_beyond_64_bits_become_floats_and_words_that_utf8_has_not_are_escaped() -> None:
-    table = ColumnTable("t", (Column("flops", "integer", [1 << 70, 3]), Column("name", "text", ["\ud800", "b"])))
+    table = ColumnTable(
+        "t", (RecordColumn("flops", "integer", [1 << 70, 3]), RecordColumn("name", "text", ["\ud800", "b"]))
+    )
     assert table.to_arrow().to_pydict() == {"flops": [float(1 << 70), 3.0], "name": ["\\ud800", "b"]}
     assert table.to_pandas()["flops"].tolist() == [1 << 70, 3]
 
@@ -155,7 +157,11 @@ def test_parquet_files_are_read_back_by_pyarrow(name: str, tmp_path: Path) -> No
 def test_a_table_that_comes_again_goes_on_below(tmp_path: Path) -> None:
     def table(rank: int) -> ColumnTable:
         return ColumnTable(
-            "t", (Column("rank", "integer", [rank, rank]), Column("name", "text", [0, 1], words=["a", f"b{rank}"]))
+            "t",
+            (
+                RecordColumn("rank", "integer", [rank, rank]),
+                RecordColumn("name", "text", [0, 1], words=["a", f"b{rank}"]),
+            ),
         )
 
     write_csv_files([table(0), table(1)], tmp_path)

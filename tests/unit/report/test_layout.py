@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth as cell_len
 
-from deepscope.report.layout import Column, cut_end, cut_start, render
+from deepscope.report.layout import TextColumn, cut_end, cut_start, render
 
 
 @given(st.text(alphabet=st.characters(blacklist_categories=["C", "M"])), st.integers(1, 30))
@@ -21,11 +21,11 @@ def test_a_cut_path_keeps_its_end_and_starts_at_a_folder() -> None:
 
 def test_columns_leave_by_their_rank_and_the_texts_take_the_room() -> None:
     columns = [
-        Column("self", ["1ms"]),
-        Column("wait", ["2ms"], rank=2),
-        Column("idle", ["3ms"], rank=1),
-        Column("none", [""], rank=1),
-        Column("source", ["x" * 50], right=False, min_width=10),
+        TextColumn("self", ["1ms"]),
+        TextColumn("wait", ["2ms"], rank=2),
+        TextColumn("idle", ["3ms"], rank=1),
+        TextColumn("none", [""], rank=1),
+        TextColumn("source", ["x" * 50], right=False, min_width=10),
     ]
     assert render(columns, 24) == ["self  idle  source", " 1ms   3ms  xxxxxxxxxxx…"]
     assert render(columns, 28) == ["self  wait  idle  source", " 1ms   2ms   3ms  xxxxxxxxx…"]
@@ -33,5 +33,5 @@ def test_columns_leave_by_their_rank_and_the_texts_take_the_room() -> None:
 
 
 def test_wide_characters_do_not_shift_the_columns_after_them() -> None:
-    columns = [Column("name", ["漢字", "ab"], right=False), Column("n", ["1", "2"])]
+    columns = [TextColumn("name", ["漢字", "ab"], right=False), TextColumn("n", ["1", "2"])]
     assert render(columns, 20) == ["name  n", "漢字  1", "ab    2"]

@@ -12,7 +12,7 @@ import pytest
 from wcwidth import wcswidth
 
 import built_ranks
-from deepscope.ranks.results import Clock, Failure, RanksReport
+from deepscope.ranks.results import Failure, RankClock, RanksReport
 from deepscope.report.layout import Styles
 from deepscope.report.ranks import BY, ranks_csv, ranks_json, ranks_text
 from deepscope.report.ranks.forms import rows_of
@@ -179,7 +179,7 @@ def test_ranks_stand_by_their_own_time_beyond_the_five_slowest() -> None:
 
 def test_clocks_that_nothing_leads_to_are_a_line_and_no_table() -> None:
     report = built_ranks.four()
-    report.clocks = [Clock(rank=rank) for rank in range(4)]
+    report.clocks = [RankClock(rank=rank) for rank in range(4)]
     text = ranks_text(report, width=80)
     assert "Clocks  no collective leads from rank to rank: ranks 0-3 not aligned\n\n" in text
     assert "unknown" in ranks_text(report, by="clock", width=80)

@@ -14,7 +14,7 @@ from deepscope.analysis.build import build_profile
 from deepscope.errors import OptionError
 from deepscope.records import Profile
 from deepscope.report.filters import Filters
-from deepscope.report.top_report import AGGREGATES, ORDERS, Question, TopRow, ranking, top_csv, top_json, top_text
+from deepscope.report.top_report import AGGREGATES, ORDERS, TopQuestion, TopRow, ranking, top_csv, top_json, top_text
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 
@@ -36,11 +36,11 @@ def profile(tmp_path: Path) -> Profile:
 
 
 def rows(profile: Profile, **question: Any) -> dict[str, TopRow]:
-    return {row.name: row for row in ranking(profile, Question(**question)).rows}
+    return {row.name: row for row in ranking(profile, TopQuestion(**question)).rows}
 
 
 def test_sums_stand_by_self_device_time(profile: Profile) -> None:
-    found = ranking(profile, Question()).rows
+    found = ranking(profile, TopQuestion()).rows
     assert [row.name for row in found] == ["aten::mm", "aten::add", "aten::copy_", "aten::linear"]
     product = found[0]
     assert (product.calls, product.self_device_ns, product.self_cpu_ns) == (2, 100_000, 80_000)
@@ -97,13 +97,13 @@ def test_a_wrong_word_names_those_there_are() -> None:
     with pytest.raises(
         OptionError, match="no such key for the table by operator with --aggregate; there are: self, to"
     ):
-        Question(sort="size").check()
+        TopQuestion(sort="size").check()
 
 
 @pytest.mark.parametrize("by", ["operator", "type"])
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_text_json_and_csv_have_the_same_rows(profile: Profile, by: Any, aggregate: Any) -> None:
-    question = Question(by=by, aggregate=aggregate)
+    question = TopQuestion(by=by, aggregate=aggregate)
     found = ranking(profile, question)
     text = top_text(profile, found, question, limit=2, width=160)
     report = json.loads(top_json(profile, found, question, limit=2))
@@ -124,6 +124,6 @@ def test_every_key_of_a_row_is_documented(repository: Path) -> None:
 
 def test_a_trace_without_operators_has_no_rows_and_says_so(tmp_path: Path) -> None:
     profile = build_profile(read_trace(TraceBuilder().write(tmp_path / "empty.json")), details=("shapes",))
-    found = ranking(profile, Question())
+    found = ranking(profile, TopQuestion())
     assert found.rows == []
-    assert "no operators in this trace" in top_text(profile, found, Question(), limit=5, width=80)
+    assert "no operators in this trace" in top_text(profile, found, TopQuestion(), limit=5, width=80)

@@ -27,7 +27,7 @@ from deepscope.analysis.event_tables.step_trace_time import step_trace_time
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.records.columns import Column
+from deepscope.records.columns import RecordColumn
 from deepscope.report.ranks import ranks_json, ranks_text
 from deepscope.store.analyses import Traces
 from deepscope.store.ascend.tables import group_key
@@ -150,7 +150,7 @@ def test_computing_is_what_the_profiler_itself_says_of_a_recorded_trace() -> Non
     names = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
     told = [e for e in events if e["ph"] == "X" and names[e["pid"]] == "Overlap Analysis" and e["name"] == "Computing"]
     (analysis,) = Traces(path)
-    columns: dict[str, Column] = {column.name: column for column in step_trace_time(analysis)}
+    columns: dict[str, RecordColumn] = {column.name: column for column in step_trace_time(analysis)}
     computing = int(columns["computing_ns"].values[0])
     # Each of its times is rounded to a nanosecond.
     assert abs(computing - sum(Decimal(e["dur"]) for e in told) * 1000) <= len(told) / 2

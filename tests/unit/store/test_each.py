@@ -16,7 +16,7 @@ from deepscope.ranks.summary import summary_of
 from deepscope.records import WHOLE, Profile
 from deepscope.store import identity, load_profile, pool, requests, runs
 from deepscope.store.cache import cache_folder
-from deepscope.store.each import Wanted, read_each
+from deepscope.store.each import EachRequest, read_each
 from deepscope.store.files import TraceFile
 from deepscope.store.ranks import read_ranks
 from deepscope.store.requests import read_profile
@@ -25,7 +25,7 @@ from random_traces import random_trace
 from trace_builder import TraceBuilder
 
 RANKS = 4
-PROFILES = Wanted("profile", WHOLE)
+PROFILES = EachRequest("profile", WHOLE)
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_a_rank_that_vanishes_or_may_not_be_read_is_named(folder: Path, place: s
     files = select(str(folder)).files
     Path(files[1].path).unlink()
     bad = TraceFile(str(folder), 10, 0)  # a folder in the place of a file
-    read = read_each([*files, bad], Wanted("profile", WHOLE, cache=False))
+    read = read_each([*files, bad], EachRequest("profile", WHOLE, cache=False))
     assert [type(one) for one in read] == [bytes, NoTraceError, bytes, bytes, NoTraceError]
 
 
@@ -236,7 +236,7 @@ def test_an_interrupt_ends_the_processes_and_what_they_kept_stays(
 
 def test_a_summary_is_that_of_the_profile(folder: Path, place: str) -> None:
     files = select(str(folder)).files
-    read = read_each(files, Wanted("summary", WHOLE, cache=False))
+    read = read_each(files, EachRequest("summary", WHOLE, cache=False))
     expected = [
         msgspec.msgpack.encode(summary_of(read_profile(file, WHOLE, partial=False, cache=False))) for file in files
     ]

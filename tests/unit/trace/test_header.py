@@ -38,14 +38,14 @@ from deepscope.trace.format.header import (
     ModuleParameters,
     ScopeRow,
     Spread,
-    StepTimes,
+    UnrecordedStepTimes,
     Worker,
     WorkerLine,
     glance,
     read_header,
 )
 from deepscope.trace.format.held_memory import Held, MemoryAccount, OutOfMemory, Release, Survey
-from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
+from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, ProcessSettings
 
 FULL = Header(
     format=FORMAT,
@@ -65,7 +65,7 @@ FULL = Header(
     device=Device("cuda", "NVIDIA H100", 8),
     versions={"python": "3.13.0", "torch": "2.13.0"},
     configuration=Configuration(wait=2, source="hash", max_slowdown=None),
-    settings=Settings(
+    settings=ProcessSettings(
         autocast="bfloat16",
         matmul_precision="high",
         anomaly=True,
@@ -77,8 +77,8 @@ FULL = Header(
     ),
     schedule={"wait": 1, "active": 3},
     recorder_ns={"start": 5},
-    recorded_steps=StepTimes(3, Spread(40, (30, 40, 50)), Spread(35, (30, 35, 40))),
-    plain_steps=StepTimes(40, Spread(20, (19, 20, 21)), Spread(18, (17, 18, 19))),
+    recorded_steps=UnrecordedStepTimes(3, Spread(40, (30, 40, 50)), Spread(35, (30, 35, 40))),
+    plain_steps=UnrecordedStepTimes(40, Spread(20, (19, 20, 21)), Spread(18, (17, 18, 19))),
     machine=MachineUse(cores=2, others_cores=1.5, core_wait_ratio=0.25),
     clock=Clock(offset_ns=-7, error_ns=300, unix_ns=1_790_857_026_000_000_000),
     phases={"mine": "forward"},

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from deepscope.records.findings import VERDICTS
-from deepscope.trials.facts import Facts
+from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.judgement import (
     FLOAT32_ROUNDING,
     Speedup,
@@ -20,7 +20,7 @@ from deepscope.trials.messages import Answer
 
 
 def answer(losses=(1.0, 0.5, 0.25), **fields):
-    return Answer(losses=list(losses), facts=Facts(), **fields)
+    return Answer(losses=list(losses), facts=ProgramFacts(), **fields)
 
 
 def test_a_step_is_the_mean_of_those_behind_the_warm_up():

@@ -4,7 +4,14 @@ import pytest
 
 from deepscope.analysis.findings import RULES
 from deepscope.ranks.finding import CODE
-from deepscope.trials.facts import DistributedFacts, Facts, LoaderFacts, ModuleFacts, OptimizerFacts, TrainerFacts
+from deepscope.trials.facts import (
+    DistributedFacts,
+    LoaderFacts,
+    ModuleFacts,
+    OptimizerFacts,
+    ProgramFacts,
+    TrainerFacts,
+)
 from deepscope.trials.remedies import REMEDIES, remedies_of
 from deepscope.trials.remedy_search import candidates
 
@@ -42,29 +49,29 @@ def trainer(**fields):
 
 
 APPLICABLE = {
-    "threads": (Facts(cores=4, threads=1), {"threads": 4}),
-    "one-thread": (Facts(cores=4, threads=4), {"threads": 1}),
-    "anomaly-off": (Facts(has_anomaly_detection=True), {}),
-    "deterministic-off": (Facts(is_deterministic=True), {}),
-    "matmul-precision": (Facts(has_cuda=True, has_tf32=True), {"precision": "high"}),
-    "cudnn-benchmark": (Facts(has_cuda=True, modules=[module()]), {}),
-    "loader-workers": (Facts(cores=4, loaders=[loader()]), {"num_workers": 3}),
-    "persistent-workers": (Facts(loaders=[loader(workers=2, iterators=2)]), {}),
-    "prefetch": (Facts(loaders=[loader(workers=2, prefetch_factor=2)]), {"prefetch_factor": 4}),
-    "pin-memory": (Facts(has_cuda=True, loaders=[loader()]), {}),
-    "fused-optimizer": (Facts(optimizers=[optimizer()]), {}),
-    "foreach-optimizer": (Facts(optimizers=[optimizer()]), {}),
-    "zero-grad-to-none": (Facts(zeroes_in_place=True), {}),
-    "channels-last": (Facts(modules=[module()]), {}),
-    "autocast": (Facts(modules=[module(device="cuda")]), {"device": "cuda"}),
-    "compile": (Facts(modules=[module()]), {}),
-    "log-less": (Facts(trainer=trainer()), {"log_every_n_steps": 50}),
-    "validate-less": (Facts(trainer=trainer(val_check_interval=0.1)), {"val_check_interval": 0.4}),
-    "validate-fewer-epochs": (Facts(trainer=trainer()), {"check_val_every_n_epoch": 4}),
-    "validate-fewer-batches": (Facts(trainer=trainer()), {"limit_val_batches": 0.25}),
-    "static-graph": (Facts(distributed=DistributedFacts(static_graph=False, bucket_cap_mb=None, ranks=1)), {}),
+    "threads": (ProgramFacts(cores=4, threads=1), {"threads": 4}),
+    "one-thread": (ProgramFacts(cores=4, threads=4), {"threads": 1}),
+    "anomaly-off": (ProgramFacts(has_anomaly_detection=True), {}),
+    "deterministic-off": (ProgramFacts(is_deterministic=True), {}),
+    "matmul-precision": (ProgramFacts(has_cuda=True, has_tf32=True), {"precision": "high"}),
+    "cudnn-benchmark": (ProgramFacts(has_cuda=True, modules=[module()]), {}),
+    "loader-workers": (ProgramFacts(cores=4, loaders=[loader()]), {"num_workers": 3}),
+    "persistent-workers": (ProgramFacts(loaders=[loader(workers=2, iterators=2)]), {}),
+    "prefetch": (ProgramFacts(loaders=[loader(workers=2, prefetch_factor=2)]), {"prefetch_factor": 4}),
+    "pin-memory": (ProgramFacts(has_cuda=True, loaders=[loader()]), {}),
+    "fused-optimizer": (ProgramFacts(optimizers=[optimizer()]), {}),
+    "foreach-optimizer": (ProgramFacts(optimizers=[optimizer()]), {}),
+    "zero-grad-to-none": (ProgramFacts(zeroes_in_place=True), {}),
+    "channels-last": (ProgramFacts(modules=[module()]), {}),
+    "autocast": (ProgramFacts(modules=[module(device="cuda")]), {"device": "cuda"}),
+    "compile": (ProgramFacts(modules=[module()]), {}),
+    "log-less": (ProgramFacts(trainer=trainer()), {"log_every_n_steps": 50}),
+    "validate-less": (ProgramFacts(trainer=trainer(val_check_interval=0.1)), {"val_check_interval": 0.4}),
+    "validate-fewer-epochs": (ProgramFacts(trainer=trainer()), {"check_val_every_n_epoch": 4}),
+    "validate-fewer-batches": (ProgramFacts(trainer=trainer()), {"limit_val_batches": 0.25}),
+    "static-graph": (ProgramFacts(distributed=DistributedFacts(static_graph=False, bucket_cap_mb=None, ranks=1)), {}),
     "larger-buckets": (
-        Facts(distributed=DistributedFacts(static_graph=False, bucket_cap_mb=None, ranks=2)),
+        ProgramFacts(distributed=DistributedFacts(static_graph=False, bucket_cap_mb=None, ranks=2)),
         {"bucket_cap_mb": 100},
     ),
 }
@@ -84,41 +91,53 @@ def test_a_remedy_applies_to_a_program_that_lacks_it(name):
 
 @pytest.mark.parametrize("name", REMEDIES)
 def test_a_remedy_says_why_it_does_not_apply_to_a_program_that_has_nothing_of_it(name):
-    reason = REMEDIES[name].decide(Facts())
+    reason = REMEDIES[name].decide(ProgramFacts())
     assert isinstance(reason, str)
     assert len(reason.split()) > 2
 
 
 REFUSED = [
-    ("loader-workers", Facts(loaders=[loader(workers=2)]), "2 workers already"),
-    ("loader-workers", Facts(loaders=[loader(is_iterable=True)]), "without get_worker_info()"),
-    ("loader-workers", Facts(loaders=[loader(is_iterable=True, is_sharded=True)]), "in another order"),
-    ("loader-workers", Facts(loaders=[loader(device="cuda")]), "tensors on cuda"),
+    ("loader-workers", ProgramFacts(loaders=[loader(workers=2)]), "2 workers already"),
+    ("loader-workers", ProgramFacts(loaders=[loader(is_iterable=True)]), "without get_worker_info()"),
+    ("loader-workers", ProgramFacts(loaders=[loader(is_iterable=True, is_sharded=True)]), "in another order"),
+    ("loader-workers", ProgramFacts(loaders=[loader(device="cuda")]), "tensors on cuda"),
     (
         "loader-workers",
-        Facts(loaders=[loader(start_method="spawn", unpicklable="its dataset cannot")]),
+        ProgramFacts(loaders=[loader(start_method="spawn", unpicklable="its dataset cannot")]),
         "by spawn, and",
     ),
-    ("loader-workers", Facts(loaders=[loader(start_method="forkserver")], is_guarded=False), "__main__"),
-    ("persistent-workers", Facts(loaders=[loader(workers=2, iterators=1)]), "no second epoch"),
-    ("persistent-workers", Facts(loaders=[loader(workers=2, persistent_workers=True)]), "already"),
-    ("prefetch", Facts(loaders=[loader(workers=2, prefetch_factor=8)]), "8 batches ahead already"),
-    ("pin-memory", Facts(has_cuda=True, loaders=[loader(device="cuda")]), "on the device already"),
-    ("fused-optimizer", Facts(optimizers=[optimizer(fused=True)]), "already"),
-    ("fused-optimizer", Facts(optimizers=[optimizer(kind="LBFGS", takes_fused=False)]), "LBFGS has no fused form"),
-    ("foreach-optimizer", Facts(optimizers=[optimizer(device="cuda")]), "takes foreach already"),
-    ("foreach-optimizer", Facts(optimizers=[optimizer(fused=True)]), "is fused"),
-    ("matmul-precision", Facts(has_tf32=True, matmul_precision="high"), "'high' already"),
-    ("channels-last", Facts(modules=[module(has_convolutions=False)]), "no 2-D convolutions"),
-    ("channels-last", Facts(modules=[module(is_channels_last=True)]), "already"),
-    ("autocast", Facts(modules=[module(under_autocast=True)]), "already"),
-    ("autocast", Facts(modules=[module(dtype="bfloat16")]), "bfloat16"),
-    ("compile", Facts(modules=[module(is_compiled=True)]), "already"),
-    ("log-less", Facts(trainer=trainer(log_every_n_steps=50)), "every 50 steps already"),
-    ("log-less", Facts(trainer=trainer(has_logger=False)), "no logger"),
-    ("validate-fewer-epochs", Facts(trainer=trainer(validations=0)), "no validation begins"),
-    ("static-graph", Facts(distributed=DistributedFacts(static_graph=True, bucket_cap_mb=None, ranks=1)), "already"),
-    ("threads", Facts(cores=4, threads=2, loaders=[loader(workers=2)]), "2 threads for 4 cores beside 2 workers"),
+    ("loader-workers", ProgramFacts(loaders=[loader(start_method="forkserver")], is_guarded=False), "__main__"),
+    ("persistent-workers", ProgramFacts(loaders=[loader(workers=2, iterators=1)]), "no second epoch"),
+    ("persistent-workers", ProgramFacts(loaders=[loader(workers=2, persistent_workers=True)]), "already"),
+    ("prefetch", ProgramFacts(loaders=[loader(workers=2, prefetch_factor=8)]), "8 batches ahead already"),
+    ("pin-memory", ProgramFacts(has_cuda=True, loaders=[loader(device="cuda")]), "on the device already"),
+    ("fused-optimizer", ProgramFacts(optimizers=[optimizer(fused=True)]), "already"),
+    (
+        "fused-optimizer",
+        ProgramFacts(optimizers=[optimizer(kind="LBFGS", takes_fused=False)]),
+        "LBFGS has no fused form",
+    ),
+    ("foreach-optimizer", ProgramFacts(optimizers=[optimizer(device="cuda")]), "takes foreach already"),
+    ("foreach-optimizer", ProgramFacts(optimizers=[optimizer(fused=True)]), "is fused"),
+    ("matmul-precision", ProgramFacts(has_tf32=True, matmul_precision="high"), "'high' already"),
+    ("channels-last", ProgramFacts(modules=[module(has_convolutions=False)]), "no 2-D convolutions"),
+    ("channels-last", ProgramFacts(modules=[module(is_channels_last=True)]), "already"),
+    ("autocast", ProgramFacts(modules=[module(under_autocast=True)]), "already"),
+    ("autocast", ProgramFacts(modules=[module(dtype="bfloat16")]), "bfloat16"),
+    ("compile", ProgramFacts(modules=[module(is_compiled=True)]), "already"),
+    ("log-less", ProgramFacts(trainer=trainer(log_every_n_steps=50)), "every 50 steps already"),
+    ("log-less", ProgramFacts(trainer=trainer(has_logger=False)), "no logger"),
+    ("validate-fewer-epochs", ProgramFacts(trainer=trainer(validations=0)), "no validation begins"),
+    (
+        "static-graph",
+        ProgramFacts(distributed=DistributedFacts(static_graph=True, bucket_cap_mb=None, ranks=1)),
+        "already",
+    ),
+    (
+        "threads",
+        ProgramFacts(cores=4, threads=2, loaders=[loader(workers=2)]),
+        "2 threads for 4 cores beside 2 workers",
+    ),
 ]
 
 
@@ -130,7 +149,7 @@ def test_a_remedy_is_refused_with_its_reason(name, facts, words):
 
 
 def test_a_loader_that_cannot_have_workers_does_not_keep_another_from_them():
-    facts = Facts(cores=2, loaders=[loader(is_iterable=True), loader()])
+    facts = ProgramFacts(cores=2, loaders=[loader(is_iterable=True), loader()])
     assert REMEDIES["loader-workers"].decide(facts) == {"num_workers": 1}
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from deepscope.trials import session as sessions
-from deepscope.trials.facts import Facts, LoaderFacts, OptimizerFacts
+from deepscope.trials.facts import LoaderFacts, OptimizerFacts, ProgramFacts
 from deepscope.trials.messages import Answer
 from deepscope.trials.remedies import REMEDIES
 from deepscope.trials.remedy_search import Candidate, Search, try_each
 from deepscope.trials.runs import RunFailedError, TooLateError
-from deepscope.trials.session import Session
+from deepscope.trials.session import TrialSession
 
 MS = 1_000_000
 
@@ -70,7 +70,7 @@ class ScriptedRuns:
             steps=total,
             marks=[(number, round(number * length * MS)) for number in range(1, total + 1)],
             losses=losses,
-            facts=Facts(cores=4, threads=4, loaders=[loader], optimizers=[adam]),
+            facts=ProgramFacts(cores=4, threads=4, loaders=[loader], optimizers=[adam]),
             applied=list(names),
             refused={name: self.refused[name] for name in names if name in self.refused},
         )
@@ -81,8 +81,8 @@ def _clock(monkeypatch):
     monkeypatch.setattr(sessions.time, "monotonic", iter(range(100_000)).__next__)
 
 
-def started(runs: ScriptedRuns) -> Session:
-    session = Session(runs, lambda _: None, steps=None)
+def started(runs: ScriptedRuns) -> TrialSession:
+    session = TrialSession(runs, lambda _: None, steps=None)
     session.start()
     return session
 

@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, of_kind
-from deepscope.analysis.critical.pieces import Pieces
+from deepscope.analysis.critical.pieces import DevicePieces
 from deepscope.analysis.critical.waits import DeviceWaits
 from deepscope.analysis.ownership.calls import CPU_KINDS, CallForest
 from deepscope.trace.arrays import distinct_places
@@ -64,7 +64,9 @@ class Joins:
         return found
 
 
-def find_joins(trace: Trace, calls: CallForest, training_thread: int, pieces: Pieces, waits: DeviceWaits) -> Joins:
+def find_joins(
+    trace: Trace, calls: CallForest, training_thread: int, pieces: DevicePieces, waits: DeviceWaits
+) -> Joins:
     """All joins of a trace. Of calls of one thread that overlap the first counts."""
     events = trace.events
     call, begin = _first_of_each(waits.call)

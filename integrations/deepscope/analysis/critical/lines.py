@@ -10,7 +10,7 @@ from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, by_line
 from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.path import Path, PathKind
-from deepscope.analysis.critical.pieces import Pieces
+from deepscope.analysis.critical.pieces import DevicePieces
 from deepscope.analysis.critical.timelines import ThreadTimeline, Timelines
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.trace.arrays import distinct_values
@@ -19,7 +19,7 @@ from deepscope.trace.model import Int64
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class PieceParts:
     """Touching stretches that fill the pieces, by piece; arrays of shape (r,)."""
 
     piece: Int64
@@ -53,11 +53,11 @@ class Parts:
         return self.location[row], np.maximum(length, 0)
 
 
-def find_parts(work: OwnedWork, pieces: Pieces) -> Parts:
+def find_parts(work: OwnedWork, pieces: DevicePieces) -> PieceParts:
     """The parts of all pieces, clipped where their pieces are."""
     if not len(pieces):
         none = np.zeros(0, np.int64)
-        return Parts(none, none, none, none, np.zeros(1, np.int64))
+        return PieceParts(none, none, none, none, np.zeros(1, np.int64))
     sizes = np.bincount(work.piece)[work.piece[pieces.row]]
     begin = np.concatenate(([0], np.cumsum(sizes)))
     piece = np.repeat(np.arange(len(pieces)), sizes)
@@ -67,7 +67,7 @@ def find_parts(work: OwnedWork, pieces: Pieces) -> Parts:
     start = pieces.start[piece] + before - before[begin[:-1]][piece]
     end = np.minimum(start + length, pieces.end[piece])
     # Clocks that are wrong may have clipped the piece.
-    return Parts(piece, np.minimum(start, pieces.end[piece]), end, work.location[row], begin)
+    return PieceParts(piece, np.minimum(start, pieces.end[piece]), end, work.location[row], begin)
 
 
 KINDS = ("cpu_ns", "data_ns", "kernel_ns", "copy_ns", "communication_ns", "launch_ns", "gap_ns", "return_ns")
@@ -78,8 +78,8 @@ PARTS = ("operator_ns", "python_ns", *KINDS[1:])
 
 def path_by_line(
     path: Path,
-    pieces: Pieces,
-    parts: Parts,
+    pieces: DevicePieces,
+    parts: PieceParts,
     timelines: Timelines,
     host: HostWork,
     *,

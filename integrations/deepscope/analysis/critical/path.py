@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from deepscope.analysis.critical.joins import JoinKind, Joins
-from deepscope.analysis.critical.pieces import Behind, Pieces
+from deepscope.analysis.critical.pieces import DevicePieces, WaitedFor
 from deepscope.trace.model import Int64
 
 
@@ -31,11 +31,11 @@ class PathKind(IntEnum):
 class Dependencies:
     """Who waits for whom in a trace."""
 
-    pieces: Pieces
+    pieces: DevicePieces
     other: Int64
     """Of each piece the piece of another stream that it waits for, -1 for none; shape (p,)."""
     behind: Int64
-    """`Behind` of each piece; shape (p,)."""
+    """`WaitedFor` of each piece; shape (p,)."""
     ready: Int64
     """When the last of what each piece needed was there, its start where nothing is known; shape (p,)."""
     launching: Int64
@@ -44,7 +44,7 @@ class Dependencies:
     joins: Joins
 
 
-def dependencies(pieces: Pieces, other: Int64, joins: Joins) -> Dependencies:
+def dependencies(pieces: DevicePieces, other: Int64, joins: Joins) -> Dependencies:
     """The dependencies with what came last for each piece. Of equals it is the own stream, then the other one."""
     least = np.iinfo(np.int64).min
     if not len(pieces):
@@ -55,8 +55,8 @@ def dependencies(pieces: Pieces, other: Int64, joins: Joins) -> Dependencies:
     ready = np.maximum(np.maximum(by_stream, by_other), by_launch)
     behind = np.select(
         [ready == least, by_stream == ready, by_other == ready],
-        [int(Behind.NOTHING), int(Behind.STREAM), int(Behind.OTHER_STREAM)],
-        int(Behind.LAUNCH),
+        [int(WaitedFor.NOTHING), int(WaitedFor.STREAM), int(WaitedFor.OTHER_STREAM)],
+        int(WaitedFor.LAUNCH),
     ).astype(np.int64)
     ready = np.where(ready == least, pieces.start, ready)
     launching = np.minimum(pieces.start, np.maximum(ready, pieces.explained_ns))
@@ -113,7 +113,7 @@ def critical_path(of: Dependencies, training_thread: int, begin: int, end: int, 
 
 
 _THREAD, _RETURN, _WORK, _LAUNCH, _GAP = map(int, PathKind)
-_NOTHING, _BY_STREAM, _BY_LAUNCH = int(Behind.NOTHING), int(Behind.STREAM), int(Behind.LAUNCH)
+_NOTHING, _BY_STREAM, _BY_LAUNCH = int(WaitedFor.NOTHING), int(WaitedFor.STREAM), int(WaitedFor.LAUNCH)
 _DEVICE = int(JoinKind.DEVICE)
 # Comparing members of an enumeration would take half of the walk.
 
@@ -172,7 +172,7 @@ class _Walk:
         return self._joins.other[join], -1
 
 
-def _last_piece(pieces: Pieces, begin: int, end: int) -> int:
+def _last_piece(pieces: DevicePieces, begin: int, end: int) -> int:
     """The last piece to end of those launched within the steps, -1 for none."""
     launched = np.flatnonzero((pieces.launch < end) & (pieces.end > begin))
     if not len(launched):

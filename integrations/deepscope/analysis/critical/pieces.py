@@ -24,7 +24,7 @@ _LONGEST_NS = 1_000_000
 """Longer delays never are: the device may be busy with what was launched before the trace begins."""
 
 
-class Behind(IntEnum):
+class WaitedFor(IntEnum):
     """What a piece started behind: the last of what it needed."""
 
     NOTHING = 0
@@ -38,7 +38,7 @@ class Behind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class DevicePieces:
     """Pieces of device work, by stream and start; arrays of shape (p,). `Int64` but for the masks."""
 
     row: Int64
@@ -75,7 +75,7 @@ class Pieces:
         return self.thread >= 0
 
 
-def find_pieces(events: Events, work: OwnedWork) -> Pieces:
+def find_pieces(events: Events, work: OwnedWork) -> DevicePieces:
     """The pieces of all device work; none where the CPU is the device."""
     row = np.flatnonzero(work.counts) if work.metric == "device" else np.zeros(0, np.int64)
     stream = _streams(events, work.event[row])
@@ -95,7 +95,7 @@ def find_pieces(events: Events, work: OwnedWork) -> Pieces:
     ended = np.where(before >= 0, end[before], never) if len(row) else start
     explained = np.maximum(returned, ended)
     usual = _usual_delay(start[known] - launch[known], (ended <= launch)[known])
-    return Pieces(
+    return DevicePieces(
         row=row,
         event=work.event[row],
         first_row=np.searchsorted(work.piece, work.piece[row]),

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.critical.joins import JoinKind
-from deepscope.analysis.critical.lines import Parts
+from deepscope.analysis.critical.lines import PieceParts
 from deepscope.analysis.critical.path import Dependencies, Path, PathKind
-from deepscope.analysis.critical.pieces import Behind
+from deepscope.analysis.critical.pieces import WaitedFor
 from deepscope.analysis.critical.timelines import Timelines
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
@@ -35,7 +35,7 @@ class Shortening:
     """
 
     def __init__(
-        self, of: Dependencies, parts: Parts, timelines: Timelines, call_locations: Int64, lines: Sequence[int]
+        self, of: Dependencies, parts: PieceParts, timelines: Timelines, call_locations: Int64, lines: Sequence[int]
     ) -> None:
         """Prepares the evaluation.
 
@@ -173,7 +173,7 @@ class _Step:
         all_, pieces, start = self._all, self._of.pieces, self._start
         behind, ready = self._of.behind[run], self._of.ready[run]
         began = pieces.start[run]
-        early = (ready <= start) | (behind == Behind.NOTHING)
+        early = (ready <= start) | (behind == WaitedFor.NOTHING)
         since = np.where(early, start, ready)
         delay = np.maximum(began - since, 0) * all_.remains(run)
         begin = self._begin + np.where(early, delay, 0)
@@ -181,15 +181,15 @@ class _Step:
         if launched.any():
             thread, segment = int(pieces.thread[run[0]]), int(all_.segment[run[0]])
             at = self._thread_at(thread, segment, pieces.launch[run], all_.on_lines(thread, pieces.launch[run]))
-            at += np.where(behind == Behind.LAUNCH, delay, 0)
+            at += np.where(behind == WaitedFor.LAUNCH, delay, 0)
             begin = np.where(launched, np.maximum(begin, at), begin)
         head = int(run[0])
-        for source, why in ((pieces.before[head], Behind.STREAM), (self._of.other[head], Behind.OTHER_STREAM)):
+        for source, why in ((pieces.before[head], WaitedFor.STREAM), (self._of.other[head], WaitedFor.OTHER_STREAM)):
             if source >= 0 and pieces.end[source] > start:
                 ended = self._ended(int(source)) + (delay[:, :1] if behind[0] == why else 0)
                 begin[:, :1] = np.maximum(begin[:, :1], ended)
         length = pieces.end[run] - np.maximum(began, start) - all_.own(run, start)
-        gap = np.where((behind == Behind.STREAM) & ~early, delay, 0)
+        gap = np.where((behind == WaitedFor.STREAM) & ~early, delay, 0)
         gap[:, 0] = 0
         total = np.cumsum(gap + length, axis=1)
         end = total + np.maximum.accumulate(begin + length - total, axis=1)
@@ -255,7 +255,7 @@ class _Step:
         kind, where = path.kind[place], int(path.where[place])
         if kind == PathKind.THREAD:
             return where
-        launches = kind in (PathKind.LAUNCH, PathKind.WORK) and self._of.behind[where] == Behind.LAUNCH
+        launches = kind in (PathKind.LAUNCH, PathKind.WORK) and self._of.behind[where] == WaitedFor.LAUNCH
         return int(pieces.thread[where]) if launches and pieces.launch[where] == self._end else -1
 
     def _thread_reached(self, thread: int) -> Many:
@@ -275,13 +275,13 @@ class _Step:
         else:
             remains = all_.remains(np.array([where]))
             behind = self._of.behind[where]
-            if behind == Behind.LAUNCH and pieces.launch[where] > start:
+            if behind == WaitedFor.LAUNCH and pieces.launch[where] > start:
                 launch = pieces.launch[where : where + 1]
                 thread, segment = int(pieces.thread[where]), int(all_.segment[where])
                 launched = self._thread_at(thread, segment, launch, all_.on_lines(thread, launch))
                 return np.asarray(launched + (end - launch) * remains)
-            source = int(pieces.before[where]) if behind == Behind.STREAM else int(self._of.other[where])
-            if behind in (Behind.LAUNCH, Behind.NOTHING):
+            source = int(pieces.before[where]) if behind == WaitedFor.STREAM else int(self._of.other[where])
+            if behind in (WaitedFor.LAUNCH, WaitedFor.NOTHING):
                 source = -1
         if source < 0 or pieces.end[source] <= start:
             return np.asarray(self._begin + (end - start) * remains)

@@ -7,13 +7,13 @@ import re
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
-from deepscope.analysis.critical.pieces import Pieces
+from deepscope.analysis.critical.pieces import DevicePieces
 from deepscope.trace.arrays import distinct_values, first_with, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Trace
 
 
-def last_pieces(pieces: Pieces, stream: Int64, until: Int64, ended: Int64) -> Int64:
+def last_pieces(pieces: DevicePieces, stream: Int64, until: Int64, ended: Int64) -> Int64:
     """The last piece of each stream that was launched before an instant and ended by another one, -1 for none."""
     found = np.full(len(stream), -1, np.int64)
     for number in distinct_values(stream).tolist():
@@ -43,7 +43,7 @@ def recorded_at(trace: Trace, spans: Int64, otherwise: Int64) -> Int64:
     return np.where(known, events.start_ns[pick(calls, at)], otherwise) if len(calls) else otherwise
 
 
-def stream_of(trace: Trace, pieces: Pieces, device: Int32, stream: Int64) -> Int64:
+def stream_of(trace: Trace, pieces: DevicePieces, device: Int32, stream: Int64) -> Int64:
     """The number of a device's stream, -1 where it has no work."""
     events = trace.events
     found = np.full(len(stream), -1, np.int64)
@@ -63,7 +63,7 @@ def processes(trace: Trace) -> Int64:
     return np.array([index.setdefault(one.pid, len(index)) for one in trace.threads], np.int64)
 
 
-def process_of_streams(pieces: Pieces, process: Int64, streams: int) -> Int64:
+def process_of_streams(pieces: DevicePieces, process: Int64, streams: int) -> Int64:
     """The process that launches to each stream, -1 where that is not known."""
     found = np.full(streams, -1, np.int64)
     known = pieces.thread >= 0
@@ -83,7 +83,7 @@ _TRIES = 8
 """So many of the last pieces to end are looked at for one that a stream may have waited for."""
 
 
-def find_stream_waits(trace: Trace, pieces: Pieces) -> Int64:
+def find_stream_waits(trace: Trace, pieces: DevicePieces) -> Int64:
     """Of each piece the piece of another stream that its own stream was told to wait for, -1 for none; shape (p,).
 
     `cuda_sync` spans tell both streams and the call that recorded the event. Without them a call makes the first piece
@@ -115,7 +115,7 @@ def find_stream_waits(trace: Trace, pieces: Pieces) -> Int64:
     return result
 
 
-def _add_unasked(trace: Trace, pieces: Pieces, result: Int64) -> None:
+def _add_unasked(trace: Trace, pieces: DevicePieces, result: Int64) -> None:
     """Put in what pieces waited for that started later than all that is known explains."""
     device = trace.events.device[pieces.event]
     known = np.where(result >= 0, pieces.end[result] + pieces.usual_delay_ns, np.iinfo(np.int64).min)
@@ -127,7 +127,7 @@ def _add_unasked(trace: Trace, pieces: Pieces, result: Int64) -> None:
     result[late[near]] = source[near]
 
 
-def _after_calls(trace: Trace, pieces: Pieces, calls: Int64) -> tuple[Int64, Int64]:
+def _after_calls(trace: Trace, pieces: DevicePieces, calls: Int64) -> tuple[Int64, Int64]:
     """Pieces that started late after a call that makes streams wait, and what ended last before they started."""
     events = trace.events
     found, asked = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -148,7 +148,7 @@ def _after_calls(trace: Trace, pieces: Pieces, calls: Int64) -> tuple[Int64, Int
     return piece[source >= 0], source[source >= 0]
 
 
-def _sources(trace: Trace, pieces: Pieces, piece: Int64, *, before: Int64, since: Int64) -> Int64:
+def _sources(trace: Trace, pieces: DevicePieces, piece: Int64, *, before: Int64, since: Int64) -> Int64:
     """What ended last by the start of each piece on another stream of its process, -1 for none; shape of `piece`.
 
     Args:
@@ -176,7 +176,7 @@ def _sources(trace: Trace, pieces: Pieces, piece: Int64, *, before: Int64, since
     return source
 
 
-def _recorded_waits(trace: Trace, pieces: Pieces, spans: Int64, calls: Int64) -> tuple[Int64, Int64]:
+def _recorded_waits(trace: Trace, pieces: DevicePieces, spans: Int64, calls: Int64) -> tuple[Int64, Int64]:
     """Pieces that waited and what they waited for, as `Stream Wait Event` spans tell."""
     events = trace.events
     own = stream_of(trace, pieces, events.device[spans], events.stream[spans])
@@ -189,7 +189,7 @@ def _recorded_waits(trace: Trace, pieces: Pieces, spans: Int64, calls: Int64) ->
     return piece[known], source[known]
 
 
-def _first_launched(pieces: Pieces, stream: Int64, at: Int64) -> Int64:
+def _first_launched(pieces: DevicePieces, stream: Int64, at: Int64) -> Int64:
     """The first piece of each stream that was launched at or after an instant, -1 for none."""
     found = np.full(len(stream), -1, np.int64)
     for number in distinct_values(stream).tolist():

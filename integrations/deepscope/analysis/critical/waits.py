@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
-from deepscope.analysis.critical.pieces import CLOCK_ERROR_NS, Pieces
+from deepscope.analysis.critical.pieces import CLOCK_ERROR_NS, DevicePieces
 from deepscope.analysis.critical.streams import (
     last_pieces,
     only,
@@ -39,7 +39,7 @@ class DeviceWaits:
     piece: Int64
 
 
-def find_device_waits(trace: Trace, pieces: Pieces, kind_of_work: Int64, node: Int64) -> DeviceWaits:
+def find_device_waits(trace: Trace, pieces: DevicePieces, kind_of_work: Int64, node: Int64) -> DeviceWaits:
     """Which call on the CPU waits for which pieces: of each stream that it waits for, the last one.
 
     Synchronisation of a device, or freeing memory, waits for all streams of its process, that of a stream or an event
@@ -73,14 +73,14 @@ def find_device_waits(trace: Trace, pieces: Pieces, kind_of_work: Int64, node: I
     return DeviceWaits(call[valid][order], piece[valid][order])
 
 
-def clipped(pieces: Pieces, waits: DeviceWaits, return_ns: Int64) -> Pieces:
+def clipped(pieces: DevicePieces, waits: DeviceWaits, return_ns: Int64) -> DevicePieces:
     """The pieces, none of which ends after the return of a call that waited for it."""
     end = pieces.end.copy()
     np.minimum.at(end, waits.piece, np.maximum(return_ns[waits.call], pieces.start[waits.piece]))
     return replace(pieces, end=end)
 
 
-def _of_streams(trace: Trace, pieces: Pieces, calls: Int64) -> tuple[Int64, Int64]:
+def _of_streams(trace: Trace, pieces: DevicePieces, calls: Int64) -> tuple[Int64, Int64]:
     """Pairs of a call and the last piece of a stream that it waits for."""
     events = trace.events
     until = events.start_ns[calls].copy()
@@ -120,7 +120,7 @@ def _of_streams(trace: Trace, pieces: Pieces, calls: Int64) -> tuple[Int64, Int6
     return calls[row[piece >= 0]], piece[piece >= 0]
 
 
-def _launched_to_last(pieces: Pieces, thread: Int64, at: Int64) -> Int64:
+def _launched_to_last(pieces: DevicePieces, thread: Int64, at: Int64) -> Int64:
     """The stream of the last piece that each thread launched before an instant, -1 for none."""
     order = np.lexsort((pieces.start, pieces.launch, pieces.thread))
     launch, threads = pieces.launch[order], pieces.thread[order]
@@ -134,7 +134,9 @@ def _launched_to_last(pieces: Pieces, thread: Int64, at: Int64) -> Int64:
     return pick(pieces.stream, found)
 
 
-def _explained(pieces: Pieces, stream: Int64, streams: list[int], *, since: Int64, ended: Int64, same: Mask) -> Int64:
+def _explained(
+    pieces: DevicePieces, stream: Int64, streams: list[int], *, since: Int64, ended: Int64, same: Mask
+) -> Int64:
     """The stream that each call waited for: the guessed one, if its last piece ended during the call, or if no other
     piece ended just before the call returned.
 

@@ -12,11 +12,11 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables.kernel_details import communication, kernel_details, op_statistic
 from deepscope.analysis.event_tables.operator_details import memory_record, operator_details, operator_memory
 from deepscope.analysis.event_tables.step_trace_time import step_trace_time
-from deepscope.records.columns import Column, ColumnTable
+from deepscope.records.columns import ColumnTable, RecordColumn
 
 __all__ = ["EVENT_TABLES", "event_table"]
 
-EVENT_TABLES: dict[str, Callable[[Analysis], list[Column]]] = {
+EVENT_TABLES: dict[str, Callable[[Analysis], list[RecordColumn]]] = {
     "operator_details": operator_details,
     "kernel_details": kernel_details,
     "step_trace_time": step_trace_time,
@@ -31,4 +31,4 @@ def event_table(analysis: Analysis, name: str, *, rank: int = -1) -> ColumnTable
     """One of `EVENT_TABLES`, with the rank in front; -1 where that is not known."""
     columns = EVENT_TABLES[name](analysis)
     rows = len(columns[0].values)
-    return ColumnTable(name, (Column("rank", "integer", [rank] * rows, is_optional=True, absent=-1), *columns))
+    return ColumnTable(name, (RecordColumn("rank", "integer", [rank] * rows, is_optional=True, absent=-1), *columns))

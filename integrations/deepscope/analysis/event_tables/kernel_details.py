@@ -8,7 +8,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables.columns import devices, integers, modules, optional, places, steps, texts
 from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.waits import queueing
-from deepscope.records.columns import Column
+from deepscope.records.columns import RecordColumn
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
@@ -18,7 +18,7 @@ KINDS = ("kernel", "memcpy", "memset", "collective", "operator")
 _CODES = {int(Kind.KERNEL): 0, int(Kind.MEMCPY): 1, int(Kind.MEMSET): 2}
 
 
-def kernel_details(analysis: Analysis) -> list[Column]:
+def kernel_details(analysis: Analysis) -> list[RecordColumn]:
     """A row a piece of device work that was launched in the extent; none where the CPU is the device.
 
     A fused kernel is its largest part's line's.
@@ -47,7 +47,7 @@ def kernel_details(analysis: Analysis) -> list[Column]:
         optional("correlation", events.correlation[event]),
         texts("operator", pick(events.name.astype(np.int64), launcher), strings),
         texts("input_shapes", pick(events.shapes.astype(np.int64), launcher), strings),
-        Column("backward", "flag", work.backward[rows]),
+        RecordColumn("backward", "flag", work.backward[rows]),
         modules(analysis, work.node[rows]),
         *places(analysis, work.location[rows]),
     ]
@@ -64,7 +64,7 @@ def kind_codes(analysis: Analysis) -> Int64:
     return np.where(work.collective, KINDS.index("collective"), table[work.kind])
 
 
-def op_statistic(analysis: Analysis) -> list[Column]:
+def op_statistic(analysis: Analysis) -> list[RecordColumn]:
     """A row a kind of device work by name, the largest first; where the CPU is the device, of operators' own time."""
     attribution = analysis.attribution
     trace, work = attribution.trace, attribution.work
@@ -97,7 +97,7 @@ def op_statistic(analysis: Analysis) -> list[Column]:
         integers("min_ns", shortest[order]),
         integers("mean_ns", (total // np.maximum(count, 1))[order]),
         integers("max_ns", longest[order]),
-        Column("ratio", "number", (total / np.maximum(whole, 1))[order]),
+        RecordColumn("ratio", "number", (total / np.maximum(whole, 1))[order]),
     ]
 
 
@@ -107,7 +107,7 @@ def _summed(group: Int64, values: Int64, groups: int) -> Int64:
     return result
 
 
-def communication(analysis: Analysis) -> list[Column]:
+def communication(analysis: Analysis) -> list[RecordColumn]:
     """A row a collective that was launched in the extent, in order of time; of backends on the CPU a row a span."""
     attribution = analysis.attribution
     trace, work = attribution.trace, attribution.work

@@ -10,12 +10,12 @@ from deepscope.analysis.event_tables.columns import integers, modules, optional,
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
 from deepscope.analysis.ownership.calls import open_at
 from deepscope.analysis.tables.memory import device_name
-from deepscope.records.columns import Column
+from deepscope.records.columns import RecordColumn
 from deepscope.trace.arrays import distinct_places, pick, stable_order
 from deepscope.trace.model import Int64
 
 
-def operator_details(analysis: Analysis) -> list[Column]:
+def operator_details(analysis: Analysis) -> list[RecordColumn]:
     """A row an operator that began in the extent, in the order of the file."""
     attribution = analysis.attribution
     trace, operators, work = attribution.trace, attribution.operators, attribution.work
@@ -44,7 +44,7 @@ def operator_details(analysis: Analysis) -> list[Column]:
         integers("flops", analysis.flops.counted[counted]),
         texts("input_shapes", events.shapes[event], strings),
         texts("input_types", events.dtypes[event], strings),
-        Column("backward", "flag", attribution.calls.backward[event]),
+        RecordColumn("backward", "flag", attribution.calls.backward[event]),
         modules(analysis, event),
         *places(analysis, attribution.owners.location[event]),
         texts("call_stack", events.call_stack[event], strings),
@@ -63,7 +63,7 @@ def sums_of_callers(values: Int64, caller: Int64) -> Int64:
     return sums
 
 
-def memory_record(analysis: Analysis) -> list[Column]:
+def memory_record(analysis: Analysis) -> list[RecordColumn]:
     """A row an allocation or release in the extent, in order of time on each device (on the CPU where it is one)."""
     use = analysis.memory
     memory = analysis.attribution.trace.memory
@@ -91,7 +91,7 @@ def _joined(arrays: list[Int64]) -> Int64:
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
 
 
-def operator_memory(analysis: Analysis) -> list[Column]:
+def operator_memory(analysis: Analysis) -> list[RecordColumn]:
     """A row a block that was live in the extent, in order of its beginning; those from before the window first."""
     attribution, use = analysis.attribution, analysis.memory
     trace, blocks = attribution.trace, use.blocks

@@ -9,13 +9,13 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.event_tables.columns import devices, integers, optional
-from deepscope.records.columns import Column
+from deepscope.records.columns import RecordColumn
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
 
-def step_trace_time(analysis: Analysis) -> list[Column]:
+def step_trace_time(analysis: Analysis) -> list[RecordColumn]:
     """A row a step and device; without steps the window is one, without a number.
 
     `computing_ns`, `communication_not_overlapped_ns`, `copies_not_overlapped_ns` and `free_ns` sum to `duration_ns`.

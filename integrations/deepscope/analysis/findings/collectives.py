@@ -9,7 +9,7 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.collectives_seen import Collectives, Operation, collectives, share_of_wall
+from deepscope.analysis.findings.collectives_seen import CollectiveKind, Collectives, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
@@ -48,7 +48,7 @@ def _too_early(facts: Facts) -> Mask:
 
 
 def _of_gradients(found: Collectives) -> Mask:
-    return np.asarray(found.operation == Operation.ALL_REDUCE)
+    return np.asarray(found.operation == CollectiveKind.ALL_REDUCE)
 
 
 def _starts(facts: Facts) -> tuple[Int64, Int64]:
@@ -114,7 +114,7 @@ def one_by_one(facts: Facts) -> Mask:
 
 def _one_by_one(facts: Facts) -> Mask:
     found = collectives(facts)
-    candidates = _follow_each_other(facts, found) & (found.operation == Operation.ALL_REDUCE) & ~too_early(facts)
+    candidates = _follow_each_other(facts, found) & (found.operation == CollectiveKind.ALL_REDUCE) & ~too_early(facts)
     count = by_line(found.location[candidates], facts.lines)
     many = count >= MANY * max(facts.steps, 1)
     result = np.zeros(len(found), np.bool_)
@@ -233,15 +233,16 @@ SMALL_COLLECTIVES = Rule("DS015", "Many small collectives", _find_small_collecti
 EXPOSED_COLLECTIVES_WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
 _REMEDIES = {
-    Operation.ALL_REDUCE: "Start it before its result is needed (`async_op=True`, and `wait()` later), or let "
+    CollectiveKind.ALL_REDUCE: "Start it before its result is needed (`async_op=True`, and `wait()` later), or let "
     "`DistributedDataParallel` sum gradients while the backward pass goes on.",
-    Operation.REDUCE_SCATTER: "Let it run beside the backward pass: FSDP's `backward_prefetch=BACKWARD_PRE`; with "
+    CollectiveKind.REDUCE_SCATTER: "Let it run beside the backward pass: FSDP's `backward_prefetch=BACKWARD_PRE`; with "
     "`fully_shard`, a group for each block.",
-    Operation.ALL_GATHER: "Fetch the next block's parameters early: FSDP's `forward_prefetch=True` and "
+    CollectiveKind.ALL_GATHER: "Fetch the next block's parameters early: FSDP's `forward_prefetch=True` and "
     "`backward_prefetch=BACKWARD_PRE`; with `fully_shard`, `set_modules_to_forward_prefetch`.",
-    Operation.ALL_TO_ALL: "Start it before its result is needed (`async_op=True`): compute another part of the batch "
-    "meanwhile, or exchange the next batch's inputs while this one is computed (torchrec's `TrainPipelineSparseDist`).",
-    Operation.OTHER: "Start it before its result is needed (`async_op=True`, and `wait()` later).",
+    CollectiveKind.ALL_TO_ALL: "Start it before its result is needed (`async_op=True`): compute another part of the "
+    "batch meanwhile, or exchange the next batch's inputs while this one is computed (torchrec's "
+    "`TrainPipelineSparseDist`).",
+    CollectiveKind.OTHER: "Start it before its result is needed (`async_op=True`, and `wait()` later).",
 }
 _SEND_LESS = (
     "Gradients are summed beside the backward pass already: send less (`model.register_comm_hook(None, "
@@ -269,7 +270,7 @@ def _find_exposed_collectives(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(saving >= max(EXPOSED_COLLECTIVES_WORTH * facts.wall_ns, 1)).tolist():
         here = found.location == (line if line < facts.lines else -1)
         in_backward = 2 * int(beside[line]) > int(exposed[line])
-        kinds = np.bincount(found.operation[here], weights=found.exposed_ns[here], minlength=len(Operation))
+        kinds = np.bincount(found.operation[here], weights=found.exposed_ns[here], minlength=len(CollectiveKind))
         yield EXPOSED_COLLECTIVES.finding(
             facts,
             location=line if line < facts.lines else -1,
@@ -281,7 +282,7 @@ def _find_exposed_collectives(facts: Facts) -> Iterator[Finding]:
                 "collectives_per_step": facts.per_step(int(count[line])),
             },
             saving_ns=int(saving[line]),
-            remedy=(_SEND_LESS if in_backward else _REMEDIES[Operation(int(kinds.argmax()))])
+            remedy=(_SEND_LESS if in_backward else _REMEDIES[CollectiveKind(int(kinds.argmax()))])
             + " What is waited for a slower rank stays: compare the ranks (`deepscope ranks FOLDER`).",
         )
 

@@ -18,7 +18,7 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
 
-class Operation(IntEnum):
+class CollectiveKind(IntEnum):
     """What a collective does."""
 
     OTHER = 0
@@ -29,18 +29,18 @@ class Operation(IntEnum):
 
 
 _OPERATIONS = {
-    "all_reduce": Operation.ALL_REDUCE,
-    "reduce_scatter": Operation.REDUCE_SCATTER,
-    "all_gather": Operation.ALL_GATHER,
-    "all_to_all": Operation.ALL_TO_ALL,
-    "send_recv": Operation.ALL_TO_ALL,
+    "all_reduce": CollectiveKind.ALL_REDUCE,
+    "reduce_scatter": CollectiveKind.REDUCE_SCATTER,
+    "all_gather": CollectiveKind.ALL_GATHER,
+    "all_to_all": CollectiveKind.ALL_TO_ALL,
+    "send_recv": CollectiveKind.ALL_TO_ALL,
 }
 """By torch's word; NCCL moves an all-to-all by kernels that send and receive."""
 
 
-def operation_of(name: str) -> Operation:
+def operation_of(name: str) -> CollectiveKind:
     """What a collective of this name does."""
-    return _OPERATIONS.get(kind_of_collective(name), Operation.OTHER)
+    return _OPERATIONS.get(kind_of_collective(name), CollectiveKind.OTHER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Collectives:
     location: Int64
     """The line that started it, -1 for none."""
     operation: Int64
-    """An `Operation`."""
+    """An `CollectiveKind`."""
     backward: Mask
     """Whether it was started below autograd's engine."""
 

@@ -15,10 +15,10 @@ from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.anomaly_checks import anomaly_checks
 from deepscope.analysis.findings.clipping_calls import Clipping, find_clipping
-from deepscope.analysis.findings.gaps import TURNAROUND_NS, Gaps, find_gaps
+from deepscope.analysis.findings.gaps import TURNAROUND_NS, IdleGaps, find_gaps
 from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause, caused_waits
 from deepscope.analysis.numbers.counter_levels import Level, levels
-from deepscope.analysis.numbers.idle import Timeline, timeline
+from deepscope.analysis.numbers.idle import HostTimeline, timeline
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
@@ -156,7 +156,7 @@ class Facts:
         return int((waits.end - waits.start + longer).sum()) + self.analysis.behind_ns
 
     @cached_property
-    def gaps(self) -> Gaps:
+    def gaps(self) -> IdleGaps:
         """The device's idle time by cause."""
         searching = union(*(ends[self.searches] for ends in (self.trace.events.start_ns, self.trace.events.end_ns)))
         window = self.analysis.window
@@ -173,7 +173,7 @@ class Facts:
         )
 
     @cached_property
-    def timeline(self) -> Timeline:
+    def timeline(self) -> HostTimeline:
         """The line of the training thread at each instant of the window."""
         of = self.attribution
         return self.analysis.timeline or timeline(self.trace.events, of.runs, of.training.thread, self.analysis.window)

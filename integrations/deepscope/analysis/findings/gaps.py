@@ -26,7 +26,7 @@ QUEUED_NS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Gaps:
+class IdleGaps:
     """Idle time by cause, summed over the devices."""
 
     loader: list[Intervals]
@@ -58,7 +58,7 @@ def find_gaps(
     added: Added,
     searching: Intervals,
     clipping: Mask,
-) -> Gaps:
+) -> IdleGaps:
     """The idle time within a window by cause.
 
     Args:
@@ -96,7 +96,7 @@ def find_gaps(
         rest.append(union(after[~is_short], pieces.end[~is_short]).intersection(unrecorded))
     copied, checked, clipped = after_wait[[WaitCause.COPY_IN, WaitCause.CHECK, WaitCause.CLIPPING]]
     synced = after_wait.sum(axis=0) - copied - checked - clipped
-    return Gaps(loader, synced, copied, checked, clipped, clip_launch, launch, rest)
+    return IdleGaps(loader, synced, copied, checked, clipped, clip_launch, launch, rest)
 
 
 def _explained_by_waits(pieces: Intervals, waits: CausedWaits, added: Added) -> tuple[Int64, Int64, Int64]:

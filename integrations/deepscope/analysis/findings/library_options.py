@@ -13,16 +13,16 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.findings.facts import Facts
-from deepscope.trace.format.settings import LoaderSettings, Settings
+from deepscope.trace.format.settings import LoaderSettings, ProcessSettings
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-_NOTHING = Settings()
+_NOTHING = ProcessSettings()
 _FAR = 1 << 53
 """Greater numbers are none that a recorder told."""
 
 
-def _of(trace: Trace) -> Settings:
+def _of(trace: Trace) -> ProcessSettings:
     return trace.header.settings or _NOTHING
 
 
@@ -132,7 +132,7 @@ _OF_FRAMEWORKS: Mapping[str, Mapping[str, str]] = {
     },
     "DS021": {_TRANSFORMERS: "`TrainingArguments(dataloader_persistent_workers=True)`"},
 }
-"""Rule → the object that trains, as `Settings.frameworks` has it → the option."""
+"""Rule → the object that trains, as `ProcessSettings.frameworks` has it → the option."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import in_modules, module_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import line_text
-from deepscope.analysis.numbers.memory import DeviceCurve, capacity_bytes
+from deepscope.analysis.numbers.memory import MemoryCurve, capacity_bytes
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.records import Edit, Finding, Severity
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
@@ -26,7 +26,7 @@ LARGE = 0.1
 """A saving of this part of the peak is large."""
 
 
-def is_short(facts: Facts, curve: DeviceCurve) -> bool:
+def is_short(facts: Facts, curve: MemoryCurve) -> bool:
     """Whether it would help to need less memory; False where the trace does not say what the device has."""
     account = facts.trace.header.memory
     if account is not None and account.failure is not None:
@@ -35,7 +35,7 @@ def is_short(facts: Facts, curve: DeviceCurve) -> bool:
     return bool(capacity) and max(curve.peak_bytes, int(curve.reserved_bytes.max())) >= SHORT * capacity
 
 
-def memory_severity(facts: Facts, curve: DeviceCurve, saving_bytes: int) -> Severity:
+def memory_severity(facts: Facts, curve: MemoryCurve, saving_bytes: int) -> Severity:
     """Where memory is short a large saving is a warning, a smaller one worth a word; else it is a hint."""
     if not is_short(facts, curve):
         return "hint"
@@ -73,7 +73,7 @@ def _find_stale_gradients(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _stale_bytes(facts: Facts, curve: DeviceCurve) -> Int64:
+def _stale_bytes(facts: Facts, curve: MemoryCurve) -> Int64:
     """Bytes of gradients that no longer and not yet are of use, after each event; shape of all events.
 
     A gradient is of no use from the optimizer's step to the next backward pass. In that pass the gradients would come

@@ -10,7 +10,7 @@ from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_val
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Mask, by_line
-from deepscope.analysis.numbers.idle import Timeline
+from deepscope.analysis.numbers.idle import HostTimeline
 from deepscope.analysis.ownership.modules import FrameworkSpans
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
@@ -82,7 +82,7 @@ def python_of_framework(
 
 
 def idle_of_framework(
-    events: Events, spans: FrameworkSpans, *, calls: Intervals, line: Timeline, location: Int64, idle: Intervals
+    events: Events, spans: FrameworkSpans, *, calls: Intervals, line: HostTimeline, location: Int64, idle: Intervals
 ) -> FrameworkTime:
     """A device's idle time while the framework worked on the training thread.
 

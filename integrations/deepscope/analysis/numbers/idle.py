@@ -16,7 +16,7 @@ from deepscope.trace.model import Events, Int64
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class HostTimeline:
     """What the training thread was on, in touching stretches of time; arrays of shape (k,)."""
 
     start: Int64
@@ -25,7 +25,7 @@ class Timeline:
     """Index of the line, -1 for none."""
 
 
-def timeline(events: Events, runs: LineRuns, training_thread: int, within: Intervals) -> Timeline:
+def timeline(events: Events, runs: LineRuns, training_thread: int, within: Intervals) -> HostTimeline:
     """The line of the training thread at each instant of a window."""
     here = events.thread[runs.nodes] == training_thread
     nodes = runs.nodes[here]
@@ -33,7 +33,7 @@ def timeline(events: Events, runs: LineRuns, training_thread: int, within: Inter
     pieces = within.cut(np.concatenate((start, end)))
     group = np.zeros(len(nodes), np.int64)
     found = innermost(pieces.start, np.zeros(len(pieces.start), np.int64), start, end, group)
-    return Timeline(pieces.start, pieces.end, pick(runs.location[here], found))
+    return HostTimeline(pieces.start, pieces.end, pick(runs.location[here], found))
 
 
 def idle(work: OwnedWork, within: Intervals) -> list[Intervals]:
@@ -41,7 +41,7 @@ def idle(work: OwnedWork, within: Intervals) -> list[Intervals]:
     return [busy.complement(within) for busy in work.busy.values()] if work.metric == "device" else []
 
 
-def idle_by_line(work: OwnedWork, lines: int, line: Timeline | None, within: Intervals) -> Int64:
+def idle_by_line(work: OwnedWork, lines: int, line: HostTimeline | None, within: Intervals) -> Int64:
     """Idle nanoseconds by line, all devices together; shape (lines + 1,), the last place for idle time on no line.
 
     `line` is the timeline of the same window, None without a device.

@@ -8,7 +8,7 @@ from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, of_kind
 from deepscope.analysis.numbers.framework_time import FrameworkTime, idle_of_framework
-from deepscope.analysis.numbers.idle import Timeline, idle
+from deepscope.analysis.numbers.idle import HostTimeline, idle
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.attribution import Attribution
@@ -31,7 +31,7 @@ def is_copy_in(of: Attribution, *directions: str) -> Mask:
 
 
 def idle_by_cause(
-    of: Attribution, timeline: Timeline | None, within: Intervals, phases: PhaseTimeline, waits: Int64
+    of: Attribution, timeline: HostTimeline | None, within: Intervals, phases: PhaseTimeline, waits: Int64
 ) -> tuple[Columns, FrameworkTime]:
     """Idle nanoseconds by line, divided into `data_ns`, `waiting_ns`, `launch_ns` and `host_ns`, which sum to it.
 
@@ -87,7 +87,7 @@ def _on_training_thread(of: Attribution) -> tuple[FrameworkSpans, Intervals]:
     return spans.only(here), _spans(events, calls)
 
 
-def _at_lines(timeline: Timeline, spans: Intervals, lines: int) -> Int64:
+def _at_lines(timeline: HostTimeline, spans: Intervals, lines: int) -> Int64:
     return by_line(timeline.location, lines, spans.overlap_ns(timeline.start, timeline.end))
 
 

@@ -9,7 +9,7 @@ from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.framework_time import FrameworkTime
-from deepscope.analysis.numbers.idle import Timeline, idle_by_line
+from deepscope.analysis.numbers.idle import HostTimeline, idle_by_line
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.parts import path_columns
 from deepscope.analysis.numbers.phases import python_by_step
@@ -32,7 +32,7 @@ def line_columns(
     flops: Int64,
     memory: MemoryUse,
     idle_in: Intervals,
-    timeline: Timeline | None,
+    timeline: HostTimeline | None,
 ) -> Columns:
     """All fields of `records.Numbers`; columns of shape (lines + 1,), the last place for what reached no line.
 

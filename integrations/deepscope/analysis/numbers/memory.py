@@ -18,7 +18,7 @@ _CPU = 0  # torch's DeviceType
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceCurve:
+class MemoryCurve:
     """One device's memory; arrays of shape (k,), one row an event of the extent."""
 
     code: int
@@ -71,7 +71,7 @@ class MemoryUse:
         )
 
     @cached_property
-    def devices(self) -> list[DeviceCurve]:
+    def devices(self) -> list[MemoryCurve]:
         """Those with events within the extent."""
         return [self._curve(int(code)) for code in distinct_values(self.device[self.counted]).tolist()]
 
@@ -107,7 +107,7 @@ class MemoryUse:
         is_told = bool((total >= 0).all()) and not (device_of(code)[0] == _CPU and self._is_surveyed)
         return place, total if is_told else self._summed(place, code)
 
-    def saving_without(self, curve: DeviceCurve, removed_bytes: Int64) -> int:
+    def saving_without(self, curve: MemoryCurve, removed_bytes: Int64) -> int:
         """By how much the peak would be lower had so much less been allocated after each event; shape of `rows`."""
         return int(curve.allocated_bytes[curve.peak] - (curve.allocated_bytes - removed_bytes[curve.place]).max())
 
@@ -135,14 +135,14 @@ class MemoryUse:
         # Bytes that are freed twice were there before in some way.
         return np.asarray(level - min(int(level.min(initial=0)), 0))
 
-    def _curve(self, code: int) -> DeviceCurve:
+    def _curve(self, code: int) -> MemoryCurve:
         place, level = self.level_of(code)
         chosen = self.counted[place]
         place, level = place[chosen], level[chosen]
         memory, row = self.trace.memory, self.rows[place]
         device_type, device_id = device_of(code)
         peak = int(np.argmax(level))
-        return DeviceCurve(
+        return MemoryCurve(
             code=code,
             device_type=device_type,
             device_id=device_id,

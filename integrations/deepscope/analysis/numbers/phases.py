@@ -11,12 +11,12 @@ import numpy as np
 from deepscope.analysis.array_ops.extent import Extent
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
 from deepscope.analysis.array_ops.selection import distinct, named, of_kind
-from deepscope.analysis.numbers.idle import Timeline, idle
+from deepscope.analysis.numbers.idle import HostTimeline, idle
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.owners import LineRuns, Operators
-from deepscope.analysis.ownership.training import Steps, Training
+from deepscope.analysis.ownership.training import StepSpans, Training
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
@@ -177,7 +177,7 @@ def _forward_spans(
     return Intervals(start[real], backward.start[real])
 
 
-class Shares(NamedTuple):
+class LineStepTimes(NamedTuple):
     """Times, each of a line in a step; arrays of one shape. Lines and steps may come again."""
 
     location: Int64
@@ -186,7 +186,7 @@ class Shares(NamedTuple):
     duration_ns: Int64
 
 
-def idle_by_step(work: OwnedWork, line: Timeline, steps: Steps, within: Intervals) -> Shares:
+def idle_by_step(work: OwnedWork, line: HostTimeline, steps: StepSpans, within: Intervals) -> LineStepTimes:
     """Idle time of all devices by the line and the step that it fell into; `line` is the timeline of `within`."""
     cuts = np.concatenate((line.start, line.end, steps.spans.start, steps.spans.end))
     cuts = distinct_values(cuts)
@@ -198,10 +198,10 @@ def idle_by_step(work: OwnedWork, line: Timeline, steps: Steps, within: Interval
     duration = np.zeros(len(begin), np.int64)
     for gap in idle(work, within):
         duration += gap.overlap_ns(begin, after)
-    return Shares(line.location[place], step, duration)
+    return LineStepTimes(line.location[place], step, duration)
 
 
-def python_by_step(events: Events, runs: LineRuns, python_ns: Int64, steps: Steps) -> Shares:
+def python_by_step(events: Events, runs: LineRuns, python_ns: Int64, steps: StepSpans) -> LineStepTimes:
     """Python's time by the line and the step of each run.
 
     That of a run that is not within one step is divided by its time in each of them that it spent in no other line.
@@ -217,7 +217,7 @@ def python_by_step(events: Events, runs: LineRuns, python_ns: Int64, steps: Step
     is_within = (step >= 0) & (end <= pick(steps.spans.end, step))
     divided = np.flatnonzero(~is_within & (python_ns > 0) & (steps.spans.overlap_ns(start, end) > 0))
     whole = np.flatnonzero(is_within)
-    shares = Shares(runs.location[whole], step[whole], python_ns[whole])
+    shares = LineStepTimes(runs.location[whole], step[whole], python_ns[whole])
     if not len(divided):
         return shares
     position = np.full(len(runs.nodes), -1, np.int64)
@@ -234,7 +234,7 @@ def python_by_step(events: Events, runs: LineRuns, python_ns: Int64, steps: Step
     free = np.maximum(np.maximum(lasted - of_others, own.sum(axis=1)), 1)
     part = (python_ns[divided, None] * (own / free[:, None])).astype(np.int64)
     row, column = np.nonzero(part)
-    return Shares(
+    return LineStepTimes(
         np.concatenate((shares.location, runs.location[divided][row])),
         np.concatenate((shares.step, column)),
         np.concatenate((shares.duration_ns, part[row, column])),

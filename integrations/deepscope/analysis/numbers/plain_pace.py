@@ -17,7 +17,7 @@ import numpy.typing as npt
 from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.training import Training
-from deepscope.trace.format.header import StepTimes
+from deepscope.trace.format.header import UnrecordedStepTimes
 from deepscope.trace.model import Int64, Trace
 
 Floats = npt.NDArray[np.float64]
@@ -150,12 +150,12 @@ def _are_comparable(trace: Trace) -> bool:
     return trace.header.lines.backend is not None and is_known and not is_inflated
 
 
-def _unmarked_ns(recorded: StepTimes | None, on_cpu_ns: Int64) -> float:
+def _unmarked_ns(recorded: UnrecordedStepTimes | None, on_cpu_ns: Int64) -> float:
     """What of a step no mark tells to be off the CPU, and yet the timer of steps does not count."""
     return max(float(np.median(on_cpu_ns)) - recorded.cpu.quartiles_ns[1], 0.0) if recorded is not None else 0.0
 
 
-def _taken(whole: Floats, suspects: Floats, cost: Floats, plain: StepTimes) -> Floats:
+def _taken(whole: Floats, suspects: Floats, cost: Floats, plain: UnrecordedStepTimes) -> Floats:
     """What each step loses of what it takes beyond a plain one, if three of four take less; shape (steps,).
 
     A step may be longer because it does more: Python was slowed in it as in the others, and its hooks may have cost
@@ -170,7 +170,7 @@ def _taken(whole: Floats, suspects: Floats, cost: Floats, plain: StepTimes) -> F
     return np.minimum(np.minimum(surplus, slowed * suspects + _COST_ERROR * cost), suspects)
 
 
-def _given_back(whole: Floats, gone: Floats, plain: StepTimes) -> Floats:
+def _given_back(whole: Floats, gone: Floats, plain: UnrecordedStepTimes) -> Floats:
     """What each step gets back of the cost of hooks, if three of four plain ones take more; shape (steps,).
 
     A step may be shorter because it does less: hooks cost as large a part too much in it as in the others.
@@ -197,7 +197,7 @@ def _at(of_steps: Floats, group: Int64, outside: float) -> Floats:
     return np.asarray(values.reshape(-1)[group])
 
 
-def _uncertain(suspect: Floats, suspects: Floats, whole: Floats, plain: StepTimes) -> Floats:
+def _uncertain(suspect: Floats, suspects: Floats, whole: Floats, plain: UnrecordedStepTimes) -> Floats:
     """By how much each line may be wrong; shape (lines,). `whole` is what was left of each step.
 
     Another may have been slowed more and this line less, or the other way round; and what a step takes beyond a plain

@@ -22,7 +22,7 @@ from deepscope.analysis.ownership.owners import (
     joined_paths,
 )
 from deepscope.analysis.ownership.paths import PathBuilder, PathTable
-from deepscope.analysis.ownership.training import Steps, Training, find_training
+from deepscope.analysis.ownership.training import StepSpans, Training, find_training
 from deepscope.analysis.ownership.work import Work, find_work
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64, Trace
@@ -72,7 +72,7 @@ class OwnedWork(Work):
 
 
 def owned(
-    work: Work, calls: CallForest, owners: Owners, steps: Steps, paths: PathBuilder, *, compiled: FusedKernels
+    work: Work, calls: CallForest, owners: Owners, steps: StepSpans, paths: PathBuilder, *, compiled: FusedKernels
 ) -> OwnedWork:
     """Work with the owners of the calls that launched it, that of compiled code divided among its source lines.
 

@@ -20,7 +20,7 @@ from deepscope.trace.model import Int32, Int64, Scope
 from deepscope.trace.names import evaluated_node, stepped_optimizer
 
 
-class Places:
+class NumberedParts:
     """Places, each kept once, by number."""
 
     def __init__(self) -> None:
@@ -57,12 +57,12 @@ class Below:
     caller: Int64
     """Position in `nodes` of what called each one, -1 at the top; shape (m,)."""
     place: Int64
-    """A number of `Places`; shape (m,)."""
+    """A number of `NumberedParts`; shape (m,)."""
     of_work: Int64
     """Position in `nodes` of the innermost call around each piece of work, -1 for none; shape (w,)."""
 
 
-def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, places: Places) -> Below:
+def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, places: NumberedParts) -> Below:
     """What stands between the counted work and the lines that own it.
 
     The way leads from the call that launched a piece of work to the line that owns it, for backward work by its forward
@@ -107,7 +107,7 @@ def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, p
     return _joined(_without_cycles(known), is_operator)
 
 
-def _places(attribution: Attribution, modules: ModuleScopes, places: Places) -> Int64:
+def _places(attribution: Attribution, modules: ModuleScopes, places: NumberedParts) -> Int64:
     """The place that each event stands for, -1 for none and for lines of the user's; shape (n,)."""
     trace = attribution.trace
     events, strings, scopes = trace.events, trace.strings, trace.scopes

@@ -17,7 +17,7 @@ from deepscope.trace.names import is_backward_root, is_forked_function
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepSpans:
     """Disjoint spans of time in ascending order."""
 
     number: Int64
@@ -44,7 +44,7 @@ class Training:
 
     thread: int
     """Index into `Trace.threads`; -1 for none."""
-    steps: Steps
+    steps: StepSpans
     window: Intervals
     """The stretch of time that idle time and wall time refer to: the steps; without steps, first to last event."""
 
@@ -60,7 +60,7 @@ def find_training(trace: Trace, parent: Int64, launched_by: Int64) -> Training:
     return Training(thread, steps, _window(trace, steps))
 
 
-def _find_steps(trace: Trace, training_thread: int) -> Steps:
+def _find_steps(trace: Trace, training_thread: int) -> StepSpans:
     """The steps on the training thread. If two overlap, the earlier one ends where the later begins."""
     events = trace.events
     found = np.flatnonzero(step_events(trace) & (events.thread == training_thread))
@@ -72,10 +72,10 @@ def _find_steps(trace: Trace, training_thread: int) -> Steps:
     real = end > start
     numbers = [STEP.match(trace.strings[name]) for name in events.name[found[real]].tolist()]
     number = np.array([int(match[1]) for match in numbers if match], np.int64)
-    return Steps(number, Intervals(start[real], end[real]))
+    return StepSpans(number, Intervals(start[real], end[real]))
 
 
-def _window(trace: Trace, steps: Steps) -> Intervals:
+def _window(trace: Trace, steps: StepSpans) -> Intervals:
     if len(steps):
         return union(steps.spans.start, steps.spans.end)
     counted = ~of_kind(trace, Kind.OTHER, Kind.DEVICE_SPAN)

@@ -12,7 +12,7 @@ from deepscope.analysis.array_ops.selection import Columns
 from deepscope.analysis.critical.lines import PARTS
 from deepscope.analysis.numbers.parts import OTHER, Parts, find_parts, folded
 from deepscope.analysis.numbers.recording_cost import RecordingCost
-from deepscope.analysis.ownership.below import Places, find_below
+from deepscope.analysis.ownership.below import NumberedParts, find_below
 from deepscope.analysis.ownership.paths import PathTable
 from deepscope.analysis.tables.critical import StepPaths
 from deepscope.records import CallNode, OwnLine, OwnTimes, Part, PartKey
@@ -67,7 +67,7 @@ def part_table(
 
 def all_parts(analysis: Analysis) -> tuple[Parts, list[PartKey]]:
     """The parts of an analysis, however small, and their places."""
-    places = Places()
+    places = NumberedParts()
     attribution = analysis.attribution
     work, trace = attribution.work, attribution.trace
     below = find_below(attribution, analysis.modules, analysis.counted, places)

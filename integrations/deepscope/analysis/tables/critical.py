@@ -12,7 +12,7 @@ from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, of_kind
 from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.joins import find_joins
-from deepscope.analysis.critical.lines import KINDS, Parts, find_parts, path_by_line, sums_of_kinds
+from deepscope.analysis.critical.lines import KINDS, PieceParts, find_parts, path_by_line, sums_of_kinds
 from deepscope.analysis.critical.path import Dependencies, Path, critical_path, dependencies
 from deepscope.analysis.critical.pieces import find_pieces
 from deepscope.analysis.critical.shortening import Shortening
@@ -55,7 +55,7 @@ class StepPaths:
 
     of: Attribution
     dependencies: Dependencies
-    parts: Parts
+    parts: PieceParts
     timelines: Timelines
     path: Path
     """Of the whole trace."""

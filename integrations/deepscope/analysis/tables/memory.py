@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.memory import DeviceCurve, MemoryUse, capacity_bytes, find_memory
+from deepscope.analysis.numbers.memory import MemoryCurve, MemoryUse, capacity_bytes, find_memory
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.trace.arrays import distinct_values
@@ -41,7 +41,7 @@ def memory_table(analysis: Analysis) -> Memory:
     )
 
 
-def _device(curve: DeviceCurve, trace: Trace) -> DeviceMemory:
+def _device(curve: MemoryCurve, trace: Trace) -> DeviceMemory:
     chosen = curve_rows(curve.ts_ns, curve.allocated_bytes)
     points = zip(
         curve.ts_ns[chosen].tolist(),

@@ -15,7 +15,7 @@ from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.idle import idle, timeline
 from deepscope.analysis.numbers.lines import started_by_lines
-from deepscope.analysis.numbers.phases import Shares, idle_by_step, phase_of_work, python_by_step
+from deepscope.analysis.numbers.phases import LineStepTimes, idle_by_step, phase_of_work, python_by_step
 from deepscope.analysis.numbers.waits import wait_by_line
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import PHASES, Kernel, Module, Operator, Phase, Step, StepTimes
@@ -194,11 +194,11 @@ def step_times(
     counted = np.flatnonzero(analysis.counted & (block[work.step] >= 0))
     of_work, duration = block[work.step[counted]], work.duration_ns[counted]
 
-    def device(row: Int64) -> Shares:
-        return Shares(row[counted], of_work, duration)
+    def device(row: Int64) -> LineStepTimes:
+        return LineStepTimes(row[counted], of_work, duration)
 
     location, of_step, beside_ns = _beside(analysis)
-    beside = Shares(pick(line_position, location), block[of_step], beside_ns)
+    beside = LineStepTimes(pick(line_position, location), block[of_step], beside_ns)
     return [
         *_table("lines", device(pick(line_position, work.location)), beside),
         *_table("operators", device(_operator_rows(analysis, operators))),
@@ -212,13 +212,13 @@ def _steps(analysis: Analysis) -> Mask:
     return analysis.extent.holds(analysis.attribution.training.steps.spans.start)
 
 
-def _beside(analysis: Analysis) -> Shares:
+def _beside(analysis: Analysis) -> LineStepTimes:
     of = analysis.attribution
     if analysis.timeline is not None:
         return idle_by_step(of.work, analysis.timeline, of.training.steps, analysis.unrecorded)
     if not len(analysis.python_by_run):
         nothing = np.zeros(0, np.int64)
-        return Shares(nothing, nothing, nothing)
+        return LineStepTimes(nothing, nothing, nothing)
     return python_by_step(of.trace.events, of.runs, analysis.python_by_run, of.training.steps)
 
 
@@ -255,7 +255,7 @@ def _rows_of(name: Int64, rows: Sequence[str | None], strings: Sequence[str]) ->
     return found[name]
 
 
-def _table(table: StepTable, device: Shares, beside: Shares | None = None) -> Iterator[StepTimes]:
+def _table(table: StepTable, device: LineStepTimes, beside: LineStepTimes | None = None) -> Iterator[StepTimes]:
     """The largest rows; of lines the work of no line, too, whatever its size."""
     sides = [_sums(device), {} if beside is None else _sums(beside)]
     size = {row: sum(sum(side.get(row, {}).values()) for side in sides) for row in {*sides[0], *sides[1]}}
@@ -266,7 +266,7 @@ def _table(table: StepTable, device: Shares, beside: Shares | None = None) -> It
         yield StepTimes(table, row, *(side.get(row, {}) for side in sides))
 
 
-def _sums(shares: Shares) -> dict[int, dict[int, int]]:
+def _sums(shares: LineStepTimes) -> dict[int, dict[int, int]]:
     """Row → block → time, without zeros."""
     real = (shares.step >= 0) & (shares.duration_ns != 0)
     row = shares.location[real] + 1

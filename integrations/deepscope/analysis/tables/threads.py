@@ -185,7 +185,7 @@ _SHORT_NS = 30_000
 
 
 @dataclass(frozen=True, slots=True)
-class Gaps:
+class StreamGaps:
     """The time between each piece of work and the one before it on its stream; arrays of shape (g,)."""
 
     row: Int64
@@ -196,7 +196,7 @@ class Gaps:
     """Index into `GAPS`."""
 
 
-def gaps(events: Events, work: OwnedWork, which: Mask) -> Gaps:
+def gaps(events: Events, work: OwnedWork, which: Mask) -> StreamGaps:
     """The gaps of all streams. `which` are the pieces of work that count, shape (w,)."""
     rows = np.flatnonzero(which & work.counts)
     _, stream = stream_of(events, work, rows)
@@ -206,7 +206,7 @@ def gaps(events: Events, work: OwnedWork, which: Mask) -> Gaps:
     later, before = rows[1:][same], rows[:-1][same]
     gap = np.maximum(work.start_ns[later] - work.end_ns[before], 0)
     host = (work.node[later] >= 0) & (work.launch_ns[later] > work.end_ns[before])
-    return Gaps(later, gap, np.where(host, 0, np.where(gap < _SHORT_NS, 1, 2)))
+    return StreamGaps(later, gap, np.where(host, 0, np.where(gap < _SHORT_NS, 1, 2)))
 
 
 def stream_of(events: Events, work: OwnedWork, rows: Int64) -> tuple[list[tuple[int, int]], Int64]:

@@ -13,7 +13,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
-from deepscope.capture.audit.places import Call
+from deepscope.capture.audit.places import OperatorCall
 
 _DOUBLE = frozenset({torch.float64, torch.complex128})
 untyped_storage = torch.Tensor.untyped_storage
@@ -57,7 +57,7 @@ class Operation:
         "widens",
     )
 
-    def __init__(self, name: str, call: Call, step: int) -> None:
+    def __init__(self, name: str, call: OperatorCall, step: int) -> None:
         self.name = name
         self.call = call
         self.step = step
@@ -116,7 +116,7 @@ class Flow:
         """Operations that made a tensor without dimensions, and its storage, since `use_unread_numbers`."""
         self._facts: dict[Any, OperatorFacts] = {}
 
-    def add(self, returned: Returned, call: Call, step: int) -> range:
+    def add(self, returned: Returned, call: OperatorCall, step: int) -> range:
         """A call that has returned; the numbers of its operations: one for each tensor of a list, none for a view."""
         function, args, kwargs, result = returned
         facts = self.facts(function)
@@ -196,7 +196,7 @@ class Flow:
         state = self._storages.get(key)
         return state is not None and bool(state.reference.expired())
 
-    def pass_on(self, name: str, tensor: torch.Tensor, call: Call, step: int) -> int:
+    def pass_on(self, name: str, tensor: torch.Tensor, call: OperatorCall, step: int) -> int:
         """An operation that passes a tensor on as it is; its number."""
         operation = Operation(name, call, step)
         number = len(self.operations)

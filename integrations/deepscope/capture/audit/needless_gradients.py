@@ -11,14 +11,14 @@ import torch
 from deepscope.capture.audit.flow import Flow, Operation
 from deepscope.capture.audit.gradients import Gradient
 from deepscope.capture.audit.operator_uses import StepWork, operator_uses
-from deepscope.capture.audit.places import Places, common_call, outermost_of, wholly
+from deepscope.capture.audit.places import NumberedPlaces, common_call, outermost_of, wholly
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import KeptGraphs, TableGradient, UnusedGradients, UnusedGraph
 
 _MOST_MODULES = 8
 
 
-def unused_gradients(watch: Watch, places: Places, modules: Iterable[Any]) -> list[UnusedGradients]:
+def unused_gradients(watch: Watch, places: NumberedPlaces, modules: Iterable[Any]) -> list[UnusedGradients]:
     """Of the first step, by backward pass; `modules`: those that are alive, for the names of parameters."""
     flow = watch.flow
     candidates = [one for one in watch.gradients.all if not one.is_used]
@@ -46,7 +46,7 @@ def unused_gradients(watch: Watch, places: Places, modules: Iterable[Any]) -> li
 
 def _of_pass(
     watch: Watch,
-    places: Places,
+    places: NumberedPlaces,
     operations: Sequence[tuple[int, Operation]],
     gradients: Sequence[Gradient],
     *,
@@ -116,7 +116,7 @@ class _Stepper(NamedTuple):
     """Whether its step leaves a row without a gradient as it is."""
 
 
-def table_gradients(watch: Watch, places: Places, optimizers: Iterable[Any]) -> list[TableGradient]:
+def table_gradients(watch: Watch, places: NumberedPlaces, optimizers: Iterable[Any]) -> list[TableGradient]:
     """Of the first step, the largest tables first."""
     operations, paths, looked_up = watch.flow.operations, watch.paths.paths, watch.looked_up
     backward = [(number, one) for number, one in enumerate(operations) if one.step == 0 and one.pass_number >= 0]
@@ -166,7 +166,7 @@ def _steppers(optimizers: Iterable[Any]) -> tuple[dict[int, _Stepper], Counter[s
     return found, elements
 
 
-def unused_graphs(watch: Watch, work: StepWork, places: Places, *, used_up: Set[int]) -> list[UnusedGraph]:
+def unused_graphs(watch: Watch, work: StepWork, places: NumberedPlaces, *, used_up: Set[int]) -> list[UnusedGraph]:
     """Of the first step: where a graph is begun that ends without a backward pass; `used_up`: what `trained` finds."""
     paths, operations = watch.paths.paths, watch.flow.operations
     graph = [number for number, one in enumerate(operations) if one.node >= 0 and one.computes]
@@ -206,7 +206,7 @@ def trained(watch: Watch) -> set[int]:
     return found
 
 
-def kept_graphs(watch: Watch, places: Places, *, used_up: Set[int]) -> list[KeptGraphs]:
+def kept_graphs(watch: Watch, places: NumberedPlaces, *, used_up: Set[int]) -> list[KeptGraphs]:
     """Of the first step, by line: what has a graph still when the next step has ended, or is a part of a longer one."""
     operations, paths = watch.flow.operations, watch.paths.paths
     kept = {number for number in used_up if operations[number].step == 0 and _has_graph(operations[number])}

@@ -12,7 +12,7 @@ from deepscope.capture.audit.copies import Copy
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork, operator_uses
 from deepscope.capture.audit.padding import Lookup
-from deepscope.capture.audit.places import Places, outermost_of, wholly
+from deepscope.capture.audit.places import NumberedPlaces, outermost_of, wholly
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import (
     Broadcast,
@@ -25,7 +25,7 @@ from deepscope.trace.format.audit import (
 )
 
 
-def same_work(watch: Watch, places: Places) -> list[SameWork]:
+def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
     """Of the first step."""
     operations, paths = watch.flow.operations, watch.paths.paths
     same = {number for number in watch.constants.same() if paths[operations[number].call.path]}
@@ -53,7 +53,7 @@ def same_work(watch: Watch, places: Places) -> list[SameWork]:
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def double_work(watch: Watch, places: Places) -> list[DoubleWork]:
+def double_work(watch: Watch, places: NumberedPlaces) -> list[DoubleWork]:
     """Of the first step; one row, or none."""
     paths = watch.paths.paths
     operations = [
@@ -78,7 +78,7 @@ def double_work(watch: Watch, places: Places) -> list[DoubleWork]:
     ]
 
 
-def unused_results(watch: Watch, work: StepWork, places: Places, *, live: Set[int]) -> list[UnusedResults]:
+def unused_results(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[UnusedResults]:
     """Of the first step; `live`: what `used` finds."""
     paths = watch.paths.paths
     uses = [(number, one, number in live) for number, one in work.forward if number in live or one.computes]
@@ -142,7 +142,7 @@ _COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "g
 _BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
 
 
-def broadcasts(watch: Watch, work: StepWork, places: Places) -> list[Broadcast]:
+def broadcasts(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Broadcast]:
     """Of the first step, by the line that broadcasts, the largest first."""
     operations, paths = watch.flow.operations, watch.paths.paths
     readers: dict[int, list[int]] = defaultdict(list)
@@ -198,7 +198,7 @@ _LEAST_FEATURES = 2
 """A position has at least so many in work that goes through all of them."""
 
 
-def padded_work(watch: Watch, work: StepWork, places: Places) -> list[PaddedWork]:
+def padded_work(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[PaddedWork]:
     """Of the first step, by line, the most padding first. Work after several lookups counts for the last of them."""
     operations, paths = watch.flow.operations, watch.paths.paths
     numbers = {number for number, _ in work.forward}
@@ -237,7 +237,7 @@ def _has_all_positions(shape: tuple[int, ...], lookup: Lookup) -> bool:
     return math.prod(shape) >= _LEAST_FEATURES * positions and (lookup.length in shape or positions in shape)
 
 
-def needless_copies(watch: Watch, work: StepWork, places: Places, *, live: Set[int]) -> list[NeedlessCopies]:
+def needless_copies(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[NeedlessCopies]:
     """Of the first step, by line, the largest first; `live`: the operations whose results somebody needs."""
     operations, paths = watch.flow.operations, watch.paths.paths
     others = set(watch.constants.same())  # which are told of as such

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
 
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.places import PathEntry, Places
+from deepscope.capture.audit.places import NumberedPlaces, PathEntry
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import OperatorUse
 
@@ -17,7 +17,7 @@ Numbered = tuple[int, Operation]
 class StepWork:
     """The first step's work: forward, what the user's lines called outside of data loaders; and backward."""
 
-    def __init__(self, watch: Watch, places: Places) -> None:
+    def __init__(self, watch: Watch, places: NumberedPlaces) -> None:
         self._watch = watch
         self._places = places
         self._paths = watch.paths.paths
@@ -55,7 +55,9 @@ class StepWork:
         return [pair for line in lines for pair in by_line.get(line, ())]
 
 
-def operator_uses(watch: Watch, places: Places, operations: Iterable[Numbered], unused: Set[int]) -> list[OperatorUse]:
+def operator_uses(
+    watch: Watch, places: NumberedPlaces, operations: Iterable[Numbered], unused: Set[int]
+) -> list[OperatorUse]:
     """Of operations with their numbers, at the lines of which some are `unused`."""
     times: Counter[tuple[int, str]] = Counter()
     in_vain: Counter[tuple[int, str]] = Counter()

@@ -44,7 +44,7 @@ _BENEATH = {
 """Functions by how the path of their file ends."""
 
 
-class Call(NamedTuple):
+class OperatorCall(NamedTuple):
     """From where an operator is called."""
 
     path: int
@@ -72,7 +72,7 @@ class CallPaths:
         call = getattr(nn.Module, "_call_impl", None)
         self._module_call: CodeType | None = getattr(call, "__code__", None)
 
-    def call_from(self, frame: FrameType | None) -> Call:
+    def call_from(self, frame: FrameType | None) -> OperatorCall:
         """The call that runs in `frame` and those around it."""
         entries: list[PathEntry] = []
         modules: list[tuple[str, int]] = []
@@ -100,7 +100,7 @@ class CallPaths:
             self.paths.append(path)
         modules.reverse()
         names, depths = tuple(name for name, _ in modules), tuple(depth - inner for _, inner in modules)
-        return Call(number, names, depths, is_clipping, is_loading, is_direct)
+        return OperatorCall(number, names, depths, is_clipping, is_loading, is_direct)
 
     def _kind_of(self, code: CodeType) -> _Kind:
         if code is self._module_call:
@@ -131,7 +131,7 @@ class FoundPlace(NamedTuple):
     function: str
 
 
-class Places:
+class NumberedPlaces:
     """The places that were asked for, each once."""
 
     def __init__(self) -> None:

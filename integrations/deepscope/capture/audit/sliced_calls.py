@@ -8,7 +8,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.places import PathEntry, Places
+from deepscope.capture.audit.places import NumberedPlaces, PathEntry
 from deepscope.capture.audit.slices import FEWEST, FirstUse, SlicedTensor
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import SlicedCalls
@@ -32,7 +32,7 @@ class _Loop(NamedTuple):
     module: str
 
 
-def sliced_calls(watch: Watch, places: Places) -> list[SlicedCalls]:
+def sliced_calls(watch: Watch, places: NumberedPlaces) -> list[SlicedCalls]:
     """Of the first step: a row for what a function calls as often with slices as it takes them."""
     found: dict[tuple[CodeType, int], dict[PathEntry, list[_Loop]]] = defaultdict(lambda: defaultdict(list))
     for tensor, uses in watch.slices.uses.items():
@@ -90,7 +90,7 @@ def _module_below(use: FirstUse, path: Sequence[PathEntry], entry: PathEntry) ->
     return next((name for name in below if name in _CELLS), below[0] if below else "")
 
 
-def _joined(watch: Watch, places: Places, by_entry: Mapping[PathEntry, Sequence[_Loop]]) -> SlicedCalls:
+def _joined(watch: Watch, places: NumberedPlaces, by_entry: Mapping[PathEntry, Sequence[_Loop]]) -> SlicedCalls:
     """All that one loop calls with slices, at the line that calls most operators."""
     below = {entry: _operations_below(watch, entry) for entry in by_entry}
     first = max(below, key=lambda entry: len(below[entry]))

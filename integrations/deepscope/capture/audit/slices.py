@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from deepscope.capture.audit.flow import Flow, tensors_of
-from deepscope.capture.audit.places import Call
+from deepscope.capture.audit.places import OperatorCall
 
 _SLICING = frozenset({"aten::select", "aten::slice", "aten::unbind", "aten::split", "aten::split_with_sizes"})
 _AS_ONE = frozenset({"aten::cat", "aten::stack"})
@@ -34,12 +34,12 @@ class FirstUse(NamedTuple):
     """The first operator that was called with a slice."""
 
     operation: int
-    call: Call
+    call: OperatorCall
     optimizer_steps: int
     """Before it."""
 
 
-class Slices:
+class SliceUses:
     """Of some steps; a slice is told from others by where it lies."""
 
     def __init__(self, flow: Flow) -> None:
@@ -49,7 +49,7 @@ class Slices:
         self._flow = flow
         self._of_view: dict[ViewKey, SlicedTensor] = {}
 
-    def take(self, name: str, args: Sequence[Any], kwargs: dict[str, Any], result: Any, call: Call) -> None:
+    def take(self, name: str, args: Sequence[Any], kwargs: dict[str, Any], result: Any, call: OperatorCall) -> None:
         """A view was made."""
         base = next(tensors_of(args), None)
         if base is None:
@@ -62,7 +62,7 @@ class Slices:
             if found is not None and key is not None:
                 self._of_view[key] = found
 
-    def use(self, operation: int, name: str, args: Sequence[Any], call: Call) -> None:
+    def use(self, operation: int, name: str, args: Sequence[Any], call: OperatorCall) -> None:
         """An operator was called, outside of backward passes."""
         if name in _AS_ONE or not self._of_view:
             return

@@ -30,7 +30,7 @@ from deepscope.capture.audit.needless_work import (
     used,
 )
 from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.places import FoundPlace, Places
+from deepscope.capture.audit.places import FoundPlace, NumberedPlaces
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unseen_uses import foreign_extensions
 from deepscope.capture.audit.watch import Watch
@@ -39,7 +39,7 @@ from deepscope.capture.lines import UserCode
 from deepscope.capture.notices import error_words
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.process_hooks.interrupts import comes_from_handler, held_back
-from deepscope.capture.process_hooks.live_objects import living
+from deepscope.capture.process_hooks.live_objects import live_objects
 from deepscope.trace.format.audit import MOST_ROWS, AuditAccount
 
 STEPS = 2
@@ -171,8 +171,8 @@ class StepAudit:
 
 
 def _audited(watch: Watch) -> Audited:
-    places = Places()
-    modules, optimizers = living([nn.Module, Optimizer])
+    places = NumberedPlaces()
+    modules, optimizers = live_objects([nn.Module, Optimizer])
     extensions = foreign_extensions()
     work, used_up = StepWork(watch, places), trained(watch)
     watch.gradients.end(optimizers)
@@ -198,11 +198,11 @@ def _audited(watch: Watch) -> Audited:
 
 def _reason_against() -> str:
     """Why nothing is looked at here; "" where it can be."""
-    if dynamo.is_in_use(living):
+    if dynamo.is_in_use(live_objects):
         return _COMPILED
     if is_another_active():
         return _OTHER_MODE
     graph = getattr(torch.cuda, "CUDAGraph", None)
-    if graph is not None and "torch.cuda.graphs" in sys.modules and any(living([graph])):
+    if graph is not None and "torch.cuda.graphs" in sys.modules and any(live_objects([graph])):
         return _CAPTURED
     return ""

@@ -19,11 +19,11 @@ from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
-from deepscope.capture.audit.places import Call, CallPaths
-from deepscope.capture.audit.slices import Slices
+from deepscope.capture.audit.places import CallPaths, OperatorCall
+from deepscope.capture.audit.slices import SliceUses
 from deepscope.capture.audit.unseen_uses import UnseenUses
 from deepscope.capture.lines import UserCode
-from deepscope.capture.process_hooks.live_objects import living
+from deepscope.capture.process_hooks.live_objects import live_objects
 from deepscope.errors import RecorderError
 
 
@@ -204,8 +204,8 @@ class Watch:
         self.looked_up = LookedUpRows(self.flow)
         self.lookups: list[tuple[int, Lookup]] = []
         """Of sequences with padding, and their operations."""
-        self.slices = Slices(self.flow)
-        modules, optimizers = living([nn.Module, Optimizer])
+        self.slices = SliceUses(self.flow)
+        modules, optimizers = live_objects([nn.Module, Optimizer])
         self.constants = Constants(self.flow, fixed_storages(self.flow, modules, optimizers))
         self.copies = Copies(self.flow, parameter_storages(self.flow, modules, optimizers))
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
@@ -247,7 +247,7 @@ class Watch:
         """The path of the thread that waits while a thread of autograd's own computes for it."""
         return self.paths.call_from(sys._current_frames().get(self._thread)).path
 
-    def _note_forward(self, returned: Returned, call: Call) -> None:
+    def _note_forward(self, returned: Returned, call: OperatorCall) -> None:
         node = self.nodes.made(call.path)
         graph_inputs = self._graph_inputs(returned) if node >= 0 else set()
         added = self._add(returned, call)
@@ -279,13 +279,13 @@ class Watch:
         given = tensors_of(returned.given)
         return {number for tensor in given if tensor.grad_fn is not None for number in self.flow.writers_of(tensor)}
 
-    def _note_slices(self, name: str, returned: Returned, call: Call, added: range) -> None:
+    def _note_slices(self, name: str, returned: Returned, call: OperatorCall, added: range) -> None:
         if not added:
             self.slices.take(name, returned.args, returned.kwargs, returned.result, call)
         for number in added:
             self.slices.use(number, name, returned.args, call)
 
-    def _note_backward(self, node: Any, returned: Returned, call: Call) -> None:
+    def _note_backward(self, node: Any, returned: Returned, call: OperatorCall) -> None:
         self._last_path = self.nodes.path_of(node) or self._last_path
         has_own_code = call.path not in (0, self.passes[-1])
         for number in self._add(returned, call):
@@ -295,7 +295,7 @@ class Watch:
             operation.has_user_code = has_own_code
             self.looked_up.note(number, returned)
 
-    def _note_gradient(self, parameter: Any, returned: Returned, call: Call) -> None:
+    def _note_gradient(self, parameter: Any, returned: Returned, call: OperatorCall) -> None:
         name = self.flow.facts(returned.function).name
         one = self._gradient
         if one is None or one.parameter() is not parameter:
@@ -308,7 +308,7 @@ class Watch:
             operation.has_user_code = False
         self.gradients.accumulate(one, numbers, given)
 
-    def _add(self, returned: Returned, call: Call) -> range:
+    def _add(self, returned: Returned, call: OperatorCall) -> range:
         added = self.flow.add(returned, call, self.step)
         if len(added) == 1:
             self.flow.operations[added[0]].flops = torch_compat.flops_of(*returned)

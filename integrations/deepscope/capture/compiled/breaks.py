@@ -14,7 +14,7 @@ _LONGEST = 200
 """Letters of a reason."""
 
 
-class Frame(NamedTuple):
+class PythonFrame(NamedTuple):
     """A frame of a stack, with the file's name as Python has it."""
 
     file: str
@@ -25,7 +25,7 @@ class Frame(NamedTuple):
 class Broken(NamedTuple):
     """A graph break, in whichever compilation it was met."""
 
-    frames: tuple[Frame, ...]
+    frames: tuple[PythonFrame, ...]
     """Outermost first."""
     reason: str
 
@@ -33,7 +33,7 @@ class Broken(NamedTuple):
 class Recompiled(NamedTuple):
     """A function that was compiled though it had been compiled before."""
 
-    function: Frame
+    function: PythonFrame
     """Its first line."""
     reason: str
     duration_ns: int
@@ -41,10 +41,10 @@ class Recompiled(NamedTuple):
 
 def graph_breaks() -> list[Broken]:
     """The breaks that dynamo has met in this process, each place once."""
-    found: dict[tuple[Frame, ...], Broken] = {}
+    found: dict[tuple[PythonFrame, ...], Broken] = {}
     for one in list(getattr(sys.modules.get(_UTILS), "graph_break_reasons", ())):
         with suppress(Exception):  # dynamo's own classes, which change
-            frames = tuple(Frame(frame.filename, int(frame.lineno), frame.name) for frame in one.user_stack)
+            frames = tuple(PythonFrame(frame.filename, int(frame.lineno), frame.name) for frame in one.user_stack)
             if frames and len(found) < _MOST:
                 found.setdefault(frames, Broken(frames, _short(one.reason)))
     return list(found.values())
@@ -60,7 +60,7 @@ def _recompilations(since_us: int) -> Iterator[Recompiled]:
         with suppress(Exception):
             if not one.recompile_reason or (one.start_time_us or 0) < since_us:
                 continue
-            function = Frame(str(one.co_filename), int(one.co_firstlineno), str(one.co_name))
+            function = PythonFrame(str(one.co_filename), int(one.co_firstlineno), str(one.co_name))
             yield Recompiled(function, _short(one.recompile_reason), int(one.duration_us or 0) * 1000)
 
 

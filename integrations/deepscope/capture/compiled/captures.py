@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from deepscope.capture.compiled.breaks import Frame
+from deepscope.capture.compiled.breaks import PythonFrame
 from deepscope.capture.lines import UserCode
 
 _GRAPHS, _ANNOTATIONS = "torch.cuda.graphs", "torch.cuda._graph_annotations"
@@ -33,7 +33,7 @@ class Captured(NamedTuple):
 
     graph: int
     """The number of its executable form: the upper half of its nodes' ids."""
-    nodes: list[tuple[int, tuple[Frame, ...]]]
+    nodes: list[tuple[int, tuple[PythonFrame, ...]]]
     """The number of each node, the lower half of its id, and the stack that it was captured at, outermost first."""
 
 
@@ -115,8 +115,8 @@ class Capture:
     def __init__(self, annotations: Any, code: UserCode) -> None:
         self._annotations = annotations
         self._follower = LineFollower(code, self._moved)
-        self._nodes: dict[int, tuple[Frame, ...]] = {}
-        self._stack: tuple[Frame, ...] | None = None
+        self._nodes: dict[int, tuple[PythonFrame, ...]] = {}
+        self._stack: tuple[PythonFrame, ...] | None = None
         """Of the stretch that is open."""
         self._stretches: _Stretches | _Marks | None = None
 
@@ -147,7 +147,7 @@ class Capture:
                 return Captured(int(checked(runtime.cudaGraphExecGetId(handle))), list(self._nodes.items()))
         return None
 
-    def _moved(self, stack: tuple[Frame, ...]) -> None:
+    def _moved(self, stack: tuple[PythonFrame, ...]) -> None:
         with suppress(Exception):
             if stack != self._stack:
                 self._close()
@@ -257,7 +257,7 @@ _IDS = (3, 4, 2, 1)
 """Tool ids to try; recordings take 4 first."""
 _DEEPEST = 50
 
-Moved = Callable[[tuple[Frame, ...]], None]
+Moved = Callable[[tuple[PythonFrame, ...]], None]
 
 
 class LineFollower:
@@ -301,14 +301,14 @@ class LineFollower:
                 self._base.f_trace = self._before
         self._base = self._before = None
 
-    def _stack(self, frame: FrameType | None) -> tuple[Frame, ...]:
+    def _stack(self, frame: FrameType | None) -> tuple[PythonFrame, ...]:
         """The frames of user code from the base to `frame`; () for one that the base did not call."""
-        found: list[Frame] = []
+        found: list[PythonFrame] = []
         while frame is not None:
             code = frame.f_code
             if len(found) < _DEEPEST and self._code.owns(code.co_filename):
                 name = getattr(code, "co_qualname", code.co_name)
-                found.append(Frame(code.co_filename, frame.f_lineno or code.co_firstlineno, name))
+                found.append(PythonFrame(code.co_filename, frame.f_lineno or code.co_firstlineno, name))
             if frame is self._base:
                 return tuple(reversed(found))
             frame = frame.f_back

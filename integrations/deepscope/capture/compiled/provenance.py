@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deepscope.capture.compiled.breaks import Frame
+from deepscope.capture.compiled.breaks import PythonFrame
 from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
 from deepscope.capture.sources import source_text
 from deepscope.trace.format.compiled_code import (
@@ -44,12 +44,14 @@ _FRAGMENT = re.compile(r"# Graph fragment:\n((?:#.*\n)+)(\w+) = async_compile\."
 _FRAGMENT_NODE = re.compile(r"^#\s+%(\w+) : .*= call_\w+\[", re.MULTILINE)
 
 
-def frames_of(stack: str) -> tuple[Frame, ...]:
+def frames_of(stack: str) -> tuple[PythonFrame, ...]:
     """The frames of a stack's text, outermost first."""
-    return tuple(Frame(file, int(line), function.strip()) for file, line, function in _FRAME.findall(stack))[-_DEEPEST:]
+    return tuple(PythonFrame(file, int(line), function.strip()) for file, line, function in _FRAME.findall(stack))[
+        -_DEEPEST:
+    ]
 
 
-def compiled_code(record: CompiledRecord, row_of: Callable[[Frame, int], SourcePlace]) -> CompiledCode:
+def compiled_code(record: CompiledRecord, row_of: Callable[[PythonFrame, int], SourcePlace]) -> CompiledCode:
     """The tables of compiled code; `row_of` makes the row of a frame, given the number of its caller's."""
     code = CompiledCode()
     places = _Places(row_of)
@@ -76,12 +78,12 @@ def compiled_code(record: CompiledRecord, row_of: Callable[[Frame, int], SourceP
 class _Places:
     """The header's table of places: a forest, in which a place stands once below each caller."""
 
-    def __init__(self, row_of: Callable[[Frame, int], SourcePlace]) -> None:
+    def __init__(self, row_of: Callable[[PythonFrame, int], SourcePlace]) -> None:
         self.rows: list[SourcePlace] = []
-        self._index: dict[tuple[Frame, int], int] = {}
+        self._index: dict[tuple[PythonFrame, int], int] = {}
         self._row_of = row_of
 
-    def of(self, frames: Iterable[Frame]) -> int:
+    def of(self, frames: Iterable[PythonFrame]) -> int:
         """The place at which a stack ends; -1 for an empty one."""
         place = -1
         for frame in frames:
@@ -94,7 +96,7 @@ class _Places:
         return place
 
 
-_Stacks = dict[tuple[Frame, ...], int]
+_Stacks = dict[tuple[PythonFrame, ...], int]
 """Stack → how many nodes."""
 
 
@@ -179,7 +181,7 @@ def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-class Function(NamedTuple):
+class FunctionSpan(NamedTuple):
     """A function, from its first line (its first decorator's) to its last."""
 
     first_line: int
@@ -197,7 +199,7 @@ def function_at(path: str, line: int, name: str) -> tuple[str, int]:
 
 
 @lru_cache(maxsize=256)
-def _functions(path: str) -> tuple[Function, ...]:
+def _functions(path: str) -> tuple[FunctionSpan, ...]:
     text = source_text(path)
     if text is not None:
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
@@ -205,12 +207,12 @@ def _functions(path: str) -> tuple[Function, ...]:
     return ()
 
 
-def _within(node: ast.AST, prefix: str) -> Iterator[Function]:
+def _within(node: ast.AST, prefix: str) -> Iterator[FunctionSpan]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([child.lineno, *(one.lineno for one in child.decorator_list)])
             name = f"{prefix}{child.name}"
-            yield Function(first, child.end_lineno or child.lineno, child.name, name)
+            yield FunctionSpan(first, child.end_lineno or child.lineno, child.name, name)
             yield from _within(child, f"{name}.<locals>.")
         elif isinstance(child, ast.ClassDef):
             yield from _within(child, f"{prefix}{child.name}.")

@@ -17,7 +17,7 @@ from deepscope.capture.counters.numa import MemoryNodes, allowed_cpus, memory_no
 from deepscope.capture.counters.nvidia import NvidiaDevices
 from deepscope.capture.counters.process_memory import resident_bytes
 from deepscope.capture.counters.sampler import Opened, Sampler
-from deepscope.capture.counters.source import KernelFile, NoSensorError, Series, Source
+from deepscope.capture.counters.source import CounterSource, KernelFile, NoSensorError, Series
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.counters import CounterAccount, MissingSensor
 
@@ -30,7 +30,7 @@ _LONGEST = 200
 _UNTOLD = "which device of the vendor's library it is cannot be told"
 """So with a part of a GPU (MIG)."""
 
-Opening = TypeVar("Opening", bound=Source)
+Opening = TypeVar("Opening", bound=CounterSource)
 Devices = tuple[torch_compat.DeviceInUse, ...]
 
 
@@ -71,7 +71,7 @@ class Machine:
 
     def _open_kernel(self) -> Opened:
         account = CounterAccount(missing=[])
-        sources: list[Source] = []
+        sources: list[CounterSource] = []
 
         def tried(sensor: str, make: Callable[[], Opening]) -> Opening | None:
             try:

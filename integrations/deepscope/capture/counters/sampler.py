@@ -12,8 +12,8 @@ from typing import Protocol
 
 import msgspec
 
-from deepscope.capture.counters.samples import MOST_SAMPLES, Samples, Track
-from deepscope.capture.counters.source import Source
+from deepscope.capture.counters.samples import MOST_SAMPLES, CounterSamples, CounterTrack
+from deepscope.capture.counters.source import CounterSource
 from deepscope.trace.format.counters import CounterAccount
 
 INTERVAL_S = 0.1
@@ -30,7 +30,7 @@ _FORK_PATIENCE_S = 0.2
 class Opened(msgspec.Struct):
     """What can be counted here."""
 
-    sources: Sequence[Source]
+    sources: Sequence[CounterSource]
     account: CounterAccount
 
 
@@ -50,7 +50,7 @@ class Samplable(Protocol):
 class Counted(msgspec.Struct):
     """What was counted in a window."""
 
-    tracks: list[Track] = []
+    tracks: list[CounterTrack] = []
     """On the clock of `time.time_ns`."""
     account: CounterAccount | None = None
 
@@ -138,8 +138,8 @@ class SamplingThread(threading.Thread):
         self._keep = keep
         self._keep_every_s = keep_every_s
         self._costs_s: list[float] = []
-        self._samples: list[tuple[Source, Samples]] = []
-        self._closed: list[Samples] = []
+        self._samples: list[tuple[CounterSource, CounterSamples]] = []
+        self._closed: list[CounterSamples] = []
         """Of sources that others have taken the place of."""
         self._account: CounterAccount | None = None
         self._unix_ns = 0
@@ -206,12 +206,12 @@ class SamplingThread(threading.Thread):
         """Sample these sources from here on."""
         so_far = {id(source): samples for source, samples in self._samples}
         self._samples = [
-            (one, so_far.pop(id(one)) if id(one) in so_far else Samples(one.series)) for one in opened.sources
+            (one, so_far.pop(id(one)) if id(one) in so_far else CounterSamples(one.series)) for one in opened.sources
         ]
         self._closed += so_far.values()
         return opened
 
-    def _all_samples(self) -> list[Samples]:
+    def _all_samples(self) -> list[CounterSamples]:
         return [*self._closed, *(samples for _, samples in self._samples)]
 
     @staticmethod

@@ -20,7 +20,7 @@ _DIGITS = 4
 """That matter of a value."""
 
 
-class Track(msgspec.Struct):
+class CounterTrack(msgspec.Struct):
     """A counter over time: each value holds until the next one."""
 
     name: str
@@ -31,7 +31,7 @@ class Track(msgspec.Struct):
     """One a moment and series."""
 
 
-class Samples:
+class CounterSamples:
     """The readings of one source in the order of time, in two flat arrays."""
 
     def __init__(self, series: Sequence[Series]) -> None:
@@ -71,7 +71,7 @@ class Samples:
         width = len(self._series)
         return self._read[row * width : (row + 1) * width]
 
-    def tracks(self) -> list[Track]:
+    def tracks(self) -> list[CounterTrack]:
         """The tracks that tell something; nothing where there are not two readings."""
         if len(self._at) < 2:
             return []
@@ -89,11 +89,11 @@ class Samples:
         may_vanish = series.is_total or series.may_vanish
         return any(not math.isnan(value) and (value or not may_vanish) for value in values)
 
-    def _track(self, name: str, places: Sequence[int], columns: Sequence[Sequence[float]]) -> Track:
+    def _track(self, name: str, places: Sequence[int], columns: Sequence[Sequence[float]]) -> CounterTrack:
         """Moments at which nothing changes are left out, but for the last one: it tells how far the track goes."""
         rows = list(zip(*(columns[place] for place in places), strict=True))
         kept = [row for row in range(len(rows)) if row in (0, len(rows) - 1) or rows[row] != rows[row - 1]]
-        return Track(
+        return CounterTrack(
             name=name,
             series=[self._series[place].name for place in places],
             at_ns=[self._at[row] for row in kept],
@@ -135,7 +135,7 @@ def _shorter(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}")
 
 
-def counter_events(tracks: Sequence[Track], pid: int, clock: Clock, base_ns: int) -> Iterator[bytes]:
+def counter_events(tracks: Sequence[CounterTrack], pid: int, clock: Clock, base_ns: int) -> Iterator[bytes]:
     """A counter event (`ph: C`) a moment and track, its series among the arguments.
 
     Args:

@@ -34,7 +34,7 @@ class Series(NamedTuple):
     """It is left out of a trace in which it is 0 all the time; a total always is."""
 
 
-class Source(Protocol):
+class CounterSource(Protocol):
     """Opened once; its constructor raises `NoSensorError` where there is nothing to count."""
 
     @property

@@ -2,8 +2,8 @@
 
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.recorder import LineRecord, LineRecorder
-from deepscope.capture.lines.table import ScopeRow
+from deepscope.capture.lines.table import LocalScopeRow
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.trace.format.span_names import ScopeEvent, parse_name
 
-__all__ = ["Limits", "LineRecord", "LineRecorder", "ScopeEvent", "ScopeRow", "UserCode", "parse_name"]
+__all__ = ["Limits", "LineRecord", "LineRecorder", "LocalScopeRow", "ScopeEvent", "UserCode", "parse_name"]

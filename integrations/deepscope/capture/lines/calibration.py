@@ -162,7 +162,7 @@ _FEWEST = 4
 _UNKNOWN_NS = 800
 
 
-class Work(Enum):
+class HookWork(Enum):
     """What one callback did."""
 
     ENTRY = auto()
@@ -179,7 +179,7 @@ class Work(Enum):
     """A frame began, or ended: half a call."""
 
 
-_TIMES_AN_ENTRY = {Work.QUIET: 2, Work.TRIAL: 3, Work.MODULE: 2}
+_TIMES_AN_ENTRY = {HookWork.QUIET: 2, HookWork.TRIAL: 3, HookWork.MODULE: 2}
 
 
 class CostSamples:
@@ -188,8 +188,8 @@ class CostSamples:
     clock = staticmethod(perf_counter_ns)
 
     def __init__(self) -> None:
-        self._samples: dict[Work, deque[int]] = {work: deque(maxlen=_KEPT) for work in Work}
-        self._means: dict[Work, int] = {}
+        self._samples: dict[HookWork, deque[int]] = {work: deque(maxlen=_KEPT) for work in HookWork}
+        self._means: dict[HookWork, int] = {}
         self._wanted = _FIRST_BURST
         self.is_complete = False
         """Whether the burst is over; no property, for the hooks read it."""
@@ -202,7 +202,7 @@ class CostSamples:
         self._wanted = max(self._wanted, _BURST)
         self.is_complete = False
 
-    def add(self, work: Work, duration_ns: int) -> None:
+    def add(self, work: HookWork, duration_ns: int) -> None:
         """Take in one callback's duration."""
         self._wanted -= 1
         self.is_complete = self._wanted <= 0
@@ -216,13 +216,13 @@ class CostSamples:
             self._is_prepared = True
             self.overhead = measure_overhead()
 
-    def of(self, work: Work) -> int:
+    def of(self, work: HookWork) -> int:
         """Nanoseconds that one callback costs, Python's part included; a guess where there are few samples."""
         known = self._means.get(work)
         if known is None:
             samples = sorted(self._samples[work])
             if len(samples) < _FEWEST:
-                return _TIMES_AN_ENTRY[work] * self.of(Work.ENTRY) if work in _TIMES_AN_ENTRY else self._unknown_ns
+                return _TIMES_AN_ENTRY[work] * self.of(HookWork.ENTRY) if work in _TIMES_AN_ENTRY else self._unknown_ns
             longest = _INTERRUPTED * samples[len(samples) // 2]
             kept = [sample for sample in samples if sample <= longest]
             known = self._means[work] = sum(kept) // len(kept)

@@ -124,7 +124,7 @@ _NEVER_GOES_ON = frozenset(
 )
 
 
-class Loop(NamedTuple):
+class CodeLoop(NamedTuple):
     """The instructions that repeat. Handlers of exceptions may stand far behind the others."""
 
     begin: int
@@ -135,13 +135,13 @@ class Loop(NamedTuple):
     lines: frozenset[int]
     """The lines that run in it."""
 
-    def is_within(self, outer: Loop) -> bool:
+    def is_within(self, outer: CodeLoop) -> bool:
         """Whether it repeats in `outer`, or is it."""
         return self.begin in outer.offsets
 
 
 @functools.lru_cache(maxsize=64)
-def find_loops(code: CodeType) -> Sequence[Loop]:
+def find_loops(code: CodeType) -> Sequence[CodeLoop]:
     """Loops that can be entered at their first line alone; the outermost first.
 
     That line's scope is then open when a run begins, and stays so where no line within opens another.
@@ -178,7 +178,7 @@ def find_loops(code: CodeType) -> Sequence[Loop]:
         lines = frozenset(line_of[offset] for offset in offsets if offset in line_of)
         line = line_of.get(entered)
         if line is not None and line in lines:
-            loops.append(Loop(begin, offsets, line, lines))
+            loops.append(CodeLoop(begin, offsets, line, lines))
     return tuple(sorted(loops, key=lambda loop: (loop.begin, -len(loop.offsets))))
 
 

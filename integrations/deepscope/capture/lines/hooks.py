@@ -10,7 +10,7 @@ from deepscope.capture.lines.lowering import Lowering, Switch
 from deepscope.capture.lines.monitoring import MonitoringHooks, monitoring
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.capture.lines.table import FunctionState, ScopeTable
 from deepscope.capture.lines.tracing import TracingHooks
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
 
@@ -33,7 +33,7 @@ class Hooks(Switch, Protocol):
     def remove(self) -> None:
         """Leave nothing behind; safe to call twice."""
 
-    def adopt(self, code: CodeType) -> Function | None:
+    def adopt(self, code: CodeType) -> FunctionState | None:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
 
 

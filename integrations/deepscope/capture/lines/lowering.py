@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from time import thread_time_ns
 from typing import Protocol
 
-from deepscope.capture.lines.code_facts import Loop, find_loops, offsets_of_lines
+from deepscope.capture.lines.code_facts import CodeLoop, find_loops, offsets_of_lines
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, OverheadBudget
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import Function, ScopeTable
+from deepscope.capture.lines.table import FunctionState, ScopeTable
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP
 
 _SHARE, _LARGER_SHARE = 0.8, 0.95
@@ -27,16 +27,16 @@ _SHORT = 3
 _LAST_RESORT = 10.0
 """So far beyond, the window goes on with modules alone."""
 
-_Spent = list[tuple[int, Function]]
+_Spent = list[tuple[int, FunctionState]]
 
 
 class Switch(Protocol):
     """The side of the hooks: have events come as the detail of a function says."""
 
-    def silences_loops(self, function: Function) -> bool:
+    def silences_loops(self, function: FunctionState) -> bool:
         """Whether the loops of `function` can be left alone, and the rest of it not."""
 
-    def follow_detail(self, function: Function) -> None:
+    def follow_detail(self, function: FunctionState) -> None:
         """The detail of `function` has changed."""
 
     def end_lines(self) -> None:
@@ -115,7 +115,7 @@ class Lowering:
         spent.sort(key=lambda one: -one[0])
         return spent
 
-    def _lower(self, function: Function, stack: Stack, *, tries: bool, is_hasty: bool) -> bool:
+    def _lower(self, function: FunctionState, stack: Stack, *, tries: bool, is_hasty: bool) -> bool:
         """False where its lines are on trial first."""
         if function.detail < Detail.FUNCTION:
             if tries and self._is_worth_a_trial(function) and self._try_out(function):
@@ -136,13 +136,13 @@ class Lowering:
             self.drop(function, stack)
         return True
 
-    def _is_worth_a_trial(self, function: Function) -> bool:
+    def _is_worth_a_trial(self, function: FunctionState) -> bool:
         """Whether anything follows from what its lines hold: a trial takes three times what it looks at does."""
         return self._overhead_budget.is_scarce or (
             self._switch.silences_loops(function) and bool(find_loops(function.code))
         )
 
-    def _try_out(self, function: Function) -> bool:
+    def _try_out(self, function: FunctionState) -> bool:
         """Have the lines of `function` judged by whether they hold operators; False where they have been."""
         if id(function) in self._tried:
             return False
@@ -152,14 +152,14 @@ class Lowering:
             slot.spend_budget()
         return bool(slots)
 
-    def _silence_loops(self, function: Function) -> bool:
+    def _silence_loops(self, function: FunctionState) -> bool:
         """Take the lines of loops without operators out of what is followed; False where there is none to take.
 
         A loop that has hardly repeated stays: its inner loop is what is dear, and its other lines may be still to come.
         """
         if not self._switch.silences_loops(function):
             return False
-        chosen: list[Loop] = []
+        chosen: list[CodeLoop] = []
         found = find_loops(function.code)
         for loop in found:
             slots = [function.lines[line] for line in loop.lines if line in function.lines]
@@ -186,7 +186,7 @@ class Lowering:
         function.lines = {line: slot for line, slot in function.lines.items() if line not in function.silent_lines}
         return True
 
-    def drop(self, function: Function, stack: Stack) -> None:
+    def drop(self, function: FunctionState, stack: Stack) -> None:
         """Record nothing of `function`; put off while a frame of it lies below others that stay."""
         before, function.detail = function.detail, Detail.CALLER
         if not self._stacks.drop_frames(function, stack):
@@ -207,7 +207,7 @@ class Lowering:
         self._stacks.end_lines(stack)
 
 
-def _dearest(spent: _Spent, share: float) -> Iterator[Function]:
+def _dearest(spent: _Spent, share: float) -> Iterator[FunctionState]:
     left = share * sum(entries for entries, _ in spent)
     for entries, function in spent:
         if left <= 0:

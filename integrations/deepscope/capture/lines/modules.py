@@ -17,7 +17,7 @@ from torch import nn
 
 from deepscope.capture import torch_compat
 from deepscope.capture.lines.running_frame import Stack
-from deepscope.capture.lines.table import MODULE, ScopeRow, ScopeTable, Slot
+from deepscope.capture.lines.table import MODULE, LocalScopeRow, ScopeTable, Slot
 from deepscope.trace.format.header import ModuleParameters
 
 _MOST_COUNTED = 20_000
@@ -91,7 +91,7 @@ class ModuleCalls:
             file, line = "", 0
             with suppress(Exception):  # a class of the user's that answers as it likes
                 file, line = _place_of(kind)
-            self._table.rows[number] = ScopeRow(
+            self._table.rows[number] = LocalScopeRow(
                 MODULE, file, line, kind.__qualname__, line, paths.get(number, ""), kind.__module__
             )
 

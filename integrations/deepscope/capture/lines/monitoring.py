@@ -22,12 +22,12 @@ from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from deepscope.capture.lines.calibration import Work
+from deepscope.capture.lines.calibration import HookWork
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.running_frame import RecursionHeadroom
 from deepscope.capture.lines.stacks import UNPAID, Stacks
-from deepscope.capture.lines.table import SILENT, Function, ScopeTable
+from deepscope.capture.lines.table import SILENT, FunctionState, ScopeTable
 
 monitoring: Any = getattr(sys, "monitoring", None)
 """None before Python 3.12."""
@@ -106,7 +106,7 @@ class MonitoringHooks:
         """Whether nobody else has taken the hooks of this thread out."""
         return self._tool is not None and bool(monitoring.get_tool(self._tool) == "deepscope")
 
-    def adopt(self, code: CodeType) -> Function | None:
+    def adopt(self, code: CodeType) -> FunctionState | None:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
         started = thread_time_ns()
         try:
@@ -120,11 +120,11 @@ class MonitoringHooks:
         finally:
             self._overhead_budget.add_set_up(thread_time_ns() - started)
 
-    def silences_loops(self, function: Function) -> bool:  # noqa: ARG002 - those of all functions
+    def silences_loops(self, function: FunctionState) -> bool:  # noqa: ARG002 - those of all functions
         """Whether the loops of `function` can be left alone, and the rest of it not."""
         return True
 
-    def follow_detail(self, function: Function) -> None:
+    def follow_detail(self, function: FunctionState) -> None:
         """Have events come from `function` as its detail says."""
         events = monitoring.events
         ends = events.PY_RETURN | events.PY_YIELD
@@ -192,7 +192,7 @@ class MonitoringHooks:
             answer = callback(code, place, *value)
             taken = clock() - started
             if answer is None and (work := overhead_budget.work_since(before)) is not None:
-                costs.add(work if is_line else Work.CALL, taken)
+                costs.add(work if is_line else HookWork.CALL, taken)
             if costs.is_complete:
                 self._stop_sampling()
             if get_ident() == stacks.owner:
@@ -332,7 +332,7 @@ class MonitoringHooks:
         enter, set_line, getframe, disable = stacks.enter, stacks.set_line, sys._getframe, monitoring.DISABLE
         overhead_budget, pay = self._overhead_budget, stacks.pay
 
-        def go_on(function: Function, frame: FrameType) -> Any:
+        def go_on(function: FunctionState, frame: FrameType) -> Any:
             stack = own if get_ident() == owner else foreign()
             if stack is not None:
                 beat(stack)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from time import perf_counter_ns
 
-from deepscope.capture.lines.calibration import CostSamples, Work
+from deepscope.capture.lines.calibration import CostSamples, HookWork
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.emit import Pair, make_pair, sequence_number
 from deepscope.capture.lines.off_cpu import RunClock
@@ -102,17 +102,17 @@ class OverheadBudget:
 
     def pay(self) -> int:
         """Nanoseconds that recording has cost since it was last asked, beside what entries with a scope cost."""
-        costs, entry_ns = self.costs, self.costs.of(Work.ENTRY)
+        costs, entry_ns = self.costs, self.costs.of(HookWork.ENTRY)
         now = (
             self.started, self.quiet, self.trials, self.silent, self.modules, self.left_alone, self.switched_off(),
             self._set_up_ns,
         )  # fmt: skip
         each = (
-            2 * costs.of(Work.CALL),
-            costs.of(Work.QUIET),
-            max(costs.of(Work.TRIAL) - entry_ns, 0),
-            costs.of(Work.SILENT),
-            costs.of(Work.MODULE),
+            2 * costs.of(HookWork.CALL),
+            costs.of(HookWork.QUIET),
+            max(costs.of(HookWork.TRIAL) - entry_ns, 0),
+            costs.of(HookWork.SILENT),
+            costs.of(HookWork.MODULE),
             costs.overhead.call_ns,
             costs.overhead.off_ns,
             1,
@@ -124,16 +124,16 @@ class OverheadBudget:
         """Before a callback is timed: what `work_since` compares with."""
         return self.quiet, self.trials, self._set_ups, self.silent
 
-    def work_since(self, mark: tuple[int, int, int, int]) -> Work | None:
+    def work_since(self, mark: tuple[int, int, int, int]) -> HookWork | None:
         """What the one callback since `mark` did; None where it did something that is timed by itself."""
         quiet, trials, set_ups, silent = mark
         if self._set_ups > set_ups:
             return None
         if self.trials > trials:
-            return Work.TRIAL
+            return HookWork.TRIAL
         if self.silent > silent:
-            return Work.SILENT
-        return Work.QUIET if self.quiet > quiet else Work.ENTRY
+            return HookWork.SILENT
+        return HookWork.QUIET if self.quiet > quiet else HookWork.ENTRY
 
     @property
     def left_alone(self) -> int:
@@ -163,12 +163,12 @@ class OverheadBudget:
     def _lasting_ns(self) -> int:
         costs, lines, modules = self.costs, self._line_entries(), self._module_entries()
         return (
-            max(lines - self.trials, 0) * costs.of(Work.ENTRY)
-            + self.trials * costs.of(Work.TRIAL)
-            + self.quiet * costs.of(Work.QUIET)
-            + self.silent * costs.of(Work.SILENT)
-            + modules * costs.of(Work.MODULE)
-            + max(2 * self.calls - modules, 0) * costs.of(Work.CALL)
+            max(lines - self.trials, 0) * costs.of(HookWork.ENTRY)
+            + self.trials * costs.of(HookWork.TRIAL)
+            + self.quiet * costs.of(HookWork.QUIET)
+            + self.silent * costs.of(HookWork.SILENT)
+            + modules * costs.of(HookWork.MODULE)
+            + max(2 * self.calls - modules, 0) * costs.of(HookWork.CALL)
             + self.left_alone * costs.overhead.call_ns
         )
 
@@ -206,7 +206,7 @@ _TRIES = 8
 """Attempts to mark a moment without an interruption."""
 
 
-class Verdict(Enum):
+class LineDetail(Enum):
     """What becomes of one run of a line."""
 
     NORMAL = auto()
@@ -232,10 +232,10 @@ class QuietLines:
         self._marks: list[Pair] = []
         """Spans that mark a moment, closed; each thread takes one out while it uses it."""
 
-    def judge(self, slot: Slot) -> Verdict:
+    def judge(self, slot: Slot) -> LineDetail:
         """What becomes of a run of `slot`, for which nothing is left."""
         if slot.left < SILENT:
-            return Verdict.SILENT
+            return LineDetail.SILENT
         slot.left = 0
         if slot.is_unproven:
             return self._judge_library(slot)
@@ -256,12 +256,12 @@ class QuietLines:
         if slot.judged <= TRIAL_RUNS:
             slot.granted += 1
             self._overhead_budget.trials += 1
-            return Verdict.TRIAL
+            return LineDetail.TRIAL
         slot.missed += 1
         self._overhead_budget.quiet += 1
-        return Verdict.QUIET
+        return LineDetail.QUIET
 
-    def _judge_library(self, slot: Slot) -> Verdict:
+    def _judge_library(self, slot: Slot) -> LineDetail:
         if slot.judged >= _LIBRARY_TRIAL:
             if 2 * slot.long >= _LIBRARY_TRIAL - 1:
                 slot.trials += 1
@@ -272,20 +272,20 @@ class QuietLines:
                 slot.granted += _BETWEEN_TRIALS
                 slot.left = _BETWEEN_TRIALS - 1
                 self._overhead_budget.spend(_BETWEEN_TRIALS)
-                return Verdict.NORMAL
+                return LineDetail.NORMAL
             slot.silence()
             slot.left -= 1
-            return Verdict.SILENT
+            return LineDetail.SILENT
         self._overhead_budget.spend(1)
         self._overhead_budget.trials += 1
         slot.judged += 1
         slot.granted += 1
-        return Verdict.TRIAL
+        return LineDetail.TRIAL
 
-    def _grant(self, slot: Slot) -> Verdict:
+    def _grant(self, slot: Slot) -> LineDetail:
         self._overhead_budget.spend(slot.grant())
         slot.left -= 1
-        return Verdict.NORMAL
+        return LineDetail.NORMAL
 
     def open_on_trial(self, pair: Pair) -> None:
         """Open a scope, and learn from it what that takes on this machine."""

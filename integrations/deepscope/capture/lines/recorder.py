@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from deepscope.capture.dynamo import hide_modules
-from deepscope.capture.lines.calibration import CostSamples, Work
+from deepscope.capture.lines.calibration import CostSamples, HookWork
 from deepscope.capture.lines.detail import Limits
 from deepscope.capture.lines.emit import cost_of_operator_ns
 from deepscope.capture.lines.hooks import make_hooks
@@ -18,7 +18,7 @@ from deepscope.capture.lines.lowering import lowered_scopes
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import LINE, ScopeRow, ScopeTable
+from deepscope.capture.lines.table import LINE, LocalScopeRow, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
@@ -30,7 +30,7 @@ from deepscope.trace.format.header import LineAccount, ModuleParameters
 class LineRecord:
     """What one window's scopes stand for; an event `@ds:17` or `@dm:17` is a run of `scopes[17]`."""
 
-    scopes: list[ScopeRow] = field(default_factory=list)
+    scopes: list[LocalScopeRow] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """User files (and cells) that ran, absolute with links resolved, in order of appearance."""
     library_files: list[str] = field(default_factory=list)
@@ -239,7 +239,7 @@ class _Window:
         account = LineAccount(
             backend=self._hooks.backend if self._is_hooked else None,
             entries=sum(entries),
-            cost_ns=_costs.of(Work.ENTRY),
+            cost_ns=_costs.of(HookWork.ENTRY),
             operator_ns=self._operator_ns,
             total_ns=self._overhead_budget.cost_ns,
             calls=self._overhead_budget.calls,

@@ -7,17 +7,17 @@ from contextlib import suppress
 from types import CodeType
 
 from deepscope.capture.lines.emit import Pair
-from deepscope.capture.lines.table import Function, Slot
+from deepscope.capture.lines.table import FunctionState, Slot
 
-_buried: list[object] = []
+_kept_forever: list[object] = []
 
 
-def bury(thing: object) -> None:
+def keep_forever(thing: object) -> None:
     """Keep for ever what may hold an open scope: freed during a later window it corrupts torch's heap."""
-    _buried.append(thing)
+    _kept_forever.append(thing)
 
 
-class Entry:
+class StackEntry:
     """A running frame of user code, or a module's call, with the scope that it has open.
 
     Entries are used again, and the hooks set these by hand: a constructor would cost as much as all the rest of a call.
@@ -26,7 +26,7 @@ class Entry:
     __slots__ = ("code", "function", "is_special", "is_stale", "line", "pair", "pool", "quiet", "sequence", "since")
 
     code: CodeType
-    function: Function
+    function: FunctionState
     line: int
     """The line that runs; 0 before the first, and for a module's call."""
     pair: Pair | None
@@ -45,7 +45,7 @@ class Entry:
     """Autograd's sequence number at that moment, for a library's line on trial."""
 
 
-Stack = list[Entry]
+Stack = list[StackEntry]
 """The frames of one thread, outermost first."""
 
 

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 
-from deepscope.capture.lines.calibration import Work
+from deepscope.capture.lines.calibration import HookWork
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.emit import Pair, make_pair, profiler_enabled, sequence_number
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time
-from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, OverheadBudget, QuietLines, Verdict
-from deepscope.capture.lines.running_frame import Entry, Stack, bury
-from deepscope.capture.lines.table import SILENT, Function, ScopeTable, Slot
+from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, LineDetail, OverheadBudget, QuietLines
+from deepscope.capture.lines.running_frame import Stack, StackEntry, keep_forever
+from deepscope.capture.lines.table import SILENT, FunctionState, ScopeTable, Slot
 from deepscope.trace.format.span_names import recording_name
 
 UNPAID = 32
@@ -35,7 +35,7 @@ _OWN_CALLS, _OWN_TRIALS = 256, 4
 _LOOK_MASK = 7
 """At a silent line's first run, and at two of so many and one more, its function is looked at."""
 
-Adopt = Callable[[CodeType], "Function | None"]
+Adopt = Callable[[CodeType], "FunctionState | None"]
 """The facts of a code object that was not seen before; None for code that gets no scopes."""
 
 
@@ -65,12 +65,12 @@ class Stacks:
         self._quiet = QuietLines(table.budget, dispatch_ns, overhead_budget)
         self.owner = get_ident()
         self.own: Stack = []
-        self.spare: list[Entry] = []
+        self.spare: list[StackEntry] = []
         """Entries to use again."""
         self.adopt: Adopt = lambda _code: None
         self.look: Callable[[Stack], None] | None = None
         """Called when the overhead_budget says that a look is due."""
-        self.drop: Callable[[Function, Stack], None] = lambda _function, _stack: None
+        self.drop: Callable[[FunctionState, Stack], None] = lambda _function, _stack: None
         """Called for a function that gets no scopes any more."""
         self._is_aligning = False
         self._mark_ns = 0
@@ -145,7 +145,7 @@ class Stacks:
         if stack and stack[-1].is_special:
             stack[-1].since = now
 
-    def new_line(self, function: Function, line: int) -> Slot | None:
+    def new_line(self, function: FunctionState, line: int) -> Slot | None:
         """The slot of a line that runs for the first time."""
         started = thread_time_ns()
         slot = self._table.line(function, line)
@@ -156,7 +156,7 @@ class Stacks:
             self.pay(self.own)
         return slot
 
-    def needs_no_events(self, stack: Stack, function: Function) -> bool:
+    def needs_no_events(self, stack: Stack, function: FunctionState) -> bool:
         """Whether a function of one line, about to run, has been left alone: it runs from that line and holds nothing.
 
         All that it does then stands at its line anyway. What holds an operator or calls the user's functions keeps its
@@ -177,7 +177,7 @@ class Stacks:
         self.drop(function, stack)
         return function.detail is Detail.CALLER
 
-    def enter(self, stack: Stack, function: Function) -> Entry:
+    def enter(self, stack: Stack, function: FunctionState) -> StackEntry:
         """Put a frame that starts (or goes on) on the stack, with no scope yet."""
         is_special = bool(stack) and stack[-1].is_special
         if is_special:
@@ -187,7 +187,7 @@ class Stacks:
             if not self._has_lines and any(entry.code is not self.module_code for entry in stack):
                 self._cut(stack, 0)
                 is_special = False
-        entry = self.spare.pop() if self.spare else Entry()
+        entry = self.spare.pop() if self.spare else StackEntry()
         function.calls += 1
         self._overhead_budget.started += 1
         self._overhead_budget.unpaid += 1
@@ -201,7 +201,7 @@ class Stacks:
         stack.append(entry)
         return entry
 
-    def enter_module(self, stack: Stack, function: Function, frame: FrameType) -> None:
+    def enter_module(self, stack: Stack, function: FunctionState, frame: FrameType) -> None:
         """A frame of `module_code` starts: open the scope of the module that it calls."""
         costs, modules, spare = self._costs, self._modules, self.spare
         started = 0 if costs.is_complete or modules.is_new(frame) else perf_counter_ns()
@@ -223,7 +223,7 @@ class Stacks:
             stack.append(entry)
             pair[0]()
         if started:
-            costs.add(Work.MODULE, perf_counter_ns() - started)
+            costs.add(HookWork.MODULE, perf_counter_ns() - started)
 
     def set_line(self, stack: Stack, line: int | None) -> None:
         """The top frame is at `line` now (None: at code of no line); its scope takes the place of the last."""
@@ -247,26 +247,26 @@ class Stacks:
         elif slot.left < SILENT:
             self.pass_over(stack, slot, line)
             return
-        verdict = self._quiet.judge(slot) if slot.left < 0 else Verdict.NORMAL
-        if verdict is Verdict.SILENT:
+        verdict = self._quiet.judge(slot) if slot.left < 0 else LineDetail.NORMAL
+        if verdict is LineDetail.SILENT:
             entry.quiet = None
             entry.is_special = entry.is_stale or (len(stack) > 1 and stack[-2].is_special)
             self.pass_over(stack, slot, line)
             return
-        is_holding = verdict is Verdict.NORMAL and not slot.is_unproven
+        is_holding = verdict is LineDetail.NORMAL and not slot.is_unproven
         if is_holding:
             entry.function.holds = True
-        if verdict is not Verdict.QUIET and entry.is_special:
+        if verdict is not LineDetail.QUIET and entry.is_special:
             entry.quiet = None
             if is_holding:
                 self._quiet.prove(stack)
             self._reveal(stack)
         self._close(entry)
         entry.line = line
-        if verdict is Verdict.NORMAL:
+        if verdict is LineDetail.NORMAL:
             self._take(entry, slot)[0]()
         else:
-            if verdict is Verdict.TRIAL:
+            if verdict is LineDetail.TRIAL:
                 self._quiet.open_on_trial(self._take(entry, slot))
             entry.is_special = True
             entry.quiet = slot
@@ -297,7 +297,7 @@ class Stacks:
         self._drop_silent(stack, function)
         return False
 
-    def _drop_silent(self, stack: Stack, function: Function) -> None:
+    def _drop_silent(self, stack: Stack, function: FunctionState) -> None:
         """Leave a library's function alone, the current frame's, if no operator was seen in it for long enough."""
         if function.calls < 2 or function.holds:
             return
@@ -316,7 +316,7 @@ class Stacks:
             self._end_continued(entry.function, stack[-2])
         entry.line = line
 
-    def _end_continued(self, function: Function, entry: Entry) -> None:
+    def _end_continued(self, function: FunctionState, entry: StackEntry) -> None:
         """A frame starts that goes on for the one below it, in which the line of the graph break has come to its end.
 
         What is compiled of the rest then belongs to the line that called the compiled function.
@@ -364,7 +364,7 @@ class Stacks:
 
     def _align(self, stack: Stack, frame: FrameType | None) -> None:
         functions, adopt = self._table.functions, self.adopt
-        running: list[tuple[Function, FrameType]] = []
+        running: list[tuple[FunctionState, FrameType]] = []
         while frame is not None:
             function = functions.get(id(frame.f_code)) or adopt(frame.f_code)
             if function is not None:
@@ -384,7 +384,7 @@ class Stacks:
                 self.enter(stack, function)
                 self._set_frame(stack, outer)
 
-    def mark_stale(self, function: Function) -> None:
+    def mark_stale(self, function: FunctionState) -> None:
         """The detail of `function` has been lowered: its frames get another scope each when they go on."""
         for stack in (self.own, *self._foreign):
             is_above = False
@@ -409,7 +409,7 @@ class Stacks:
         if frame is not None:
             self.set_line(stack, entry.function.place(frame))
 
-    def drop_frames(self, function: Function, stack: Stack) -> bool:
+    def drop_frames(self, function: FunctionState, stack: Stack) -> bool:
         """Take the frames of `function` off the current thread's `stack`, with the dropped ones above them.
 
         False where this cannot be done: on other threads, or below frames that stay.
@@ -454,7 +454,7 @@ class Stacks:
         self._is_open = False
         stacks = [stack for stack in (self.own, *self._foreign) if stack]
         if stacks:
-            bury((self._table.slots, [list(stack) for stack in stacks]))
+            keep_forever((self._table.slots, [list(stack) for stack in stacks]))
         for stack in stacks:
             stack.clear()
 
@@ -483,13 +483,13 @@ class Stacks:
                 entry.quiet = None
             entry.is_special = is_on_trial or is_stale
 
-    def _take(self, entry: Entry, slot: Slot) -> Pair:
+    def _take(self, entry: StackEntry, slot: Slot) -> Pair:
         """Give the entry an idle scope of `slot`, for the caller to open."""
         entry.pair = pair = slot.pool.pop() if slot.pool else slot.pair()
         entry.pool = slot.pool
         return pair
 
-    def _close(self, entry: Entry) -> None:
+    def _close(self, entry: StackEntry) -> None:
         """Close the entry's scope, if it has one; a scope that Ctrl-C left closed raises, which is no matter."""
         pair = entry.pair
         if pair is None:
@@ -498,6 +498,6 @@ class Stacks:
         try:
             pair[1]()
         except RuntimeError:
-            bury(pair)
+            keep_forever(pair)
         else:
             entry.pool.append(pair)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from deepscope.capture.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.code_facts import (
-    Loop,
+    CodeLoop,
     line_starts,
     only_line,
     opens_at_start,
@@ -38,7 +38,7 @@ MakePair = Callable[[str], Pair]
 """Makes a scope of that name: a span of torch's recording, or whatever else is to happen while a line runs."""
 
 
-class ScopeRow(NamedTuple):
+class LocalScopeRow(NamedTuple):
     """One scope as in the trace's table (docs/trace-format.md, `scopes`), but with the path of its file."""
 
     kind: int
@@ -159,7 +159,7 @@ class Slot:
         return self.granted - (self.left if self.left > SILENT else 0) + self.late
 
 
-class Function:
+class FunctionState:
     """What the hooks need to know of a code object; keeps it alive, so that its `id` stays its own."""
 
     __slots__ = (
@@ -211,7 +211,7 @@ class Function:
         self.detail = Detail.LINES
         self.whole: Slot | None = None
         """The scope of all its lines together, from `Detail.FUNCTION` on."""
-        self.loops: list[Loop] = []
+        self.loops: list[CodeLoop] = []
         """Those whose lines have no scopes of their own."""
         self.silent_lines: frozenset[int] = frozenset()
         """The lines that run in such loops alone."""
@@ -241,7 +241,7 @@ class Function:
             return slot.left <= SILENT
         return self.known is not None and self.known.holds_nothing(line)
 
-    def loop_at(self, offset: int) -> Loop | None:
+    def loop_at(self, offset: int) -> CodeLoop | None:
         """The silent loop that the instruction at `offset` is a part of."""
         return next((loop for loop in self.loops if offset in loop.offsets), None) if self.loops else None
 
@@ -271,11 +271,11 @@ class ScopeTable:
         self._step_code = step_code() if libraries is not None else None
         self.user_code = user_code
         self.budget = budget
-        self.rows: list[ScopeRow] = []
+        self.rows: list[LocalScopeRow] = []
         self.slots: list[Slot] = []
-        self.functions: dict[int, Function] = {}
+        self.functions: dict[int, FunctionState] = {}
         """By `id` of the code object: hashing a code object reads all its bytecode."""
-        self.dropped: dict[int, Function] = {}
+        self.dropped: dict[int, FunctionState] = {}
         """Functions that get no scopes any more, likewise."""
         if libraries is not None:
             self._leave_alone(libraries)
@@ -285,15 +285,15 @@ class ScopeTable:
         self._paths: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def function(self, code: CodeType) -> Function:
+    def function(self, code: CodeType) -> FunctionState:
         """The facts of a code object that gets scopes."""
         known = self.functions.get(id(code))
         if known is None:
             known = self.functions[id(code)] = undisturbed(self._function, code)
         return known
 
-    def _function(self, code: CodeType) -> Function:
-        function, libraries = Function(code), self.libraries
+    def _function(self, code: CodeType) -> FunctionState:
+        function, libraries = FunctionState(code), self.libraries
         if libraries is None or self.user_code.owns(code.co_filename):
             return function
         function.is_library = libraries.owns(code.co_filename)
@@ -309,7 +309,7 @@ class ScopeTable:
         """Functions in which no operator was seen in earlier windows."""
         for key, known in libraries.codes.copy().items():
             if known.is_left_alone:
-                function = self.dropped[key] = undisturbed(Function, known.code)
+                function = self.dropped[key] = undisturbed(FunctionState, known.code)
                 function.is_library, function.detail = True, Detail.CALLER
 
     def remember(self) -> None:
@@ -342,7 +342,7 @@ class ScopeTable:
         self.libraries = None
         self.has_ended_libraries = True
 
-    def line(self, function: Function, line: int) -> Slot | None:
+    def line(self, function: FunctionState, line: int) -> Slot | None:
         """The slot of a line new to `function`; one for all code objects of the same place (a cell run again).
 
         None for a line that is to have no scope.
@@ -353,7 +353,7 @@ class ScopeTable:
             return undisturbed(self._line, function, line)
         return undisturbed(self._line_of_library, function, line) if self.libraries is not None else None
 
-    def _line_of_library(self, function: Function, line: int) -> Slot:
+    def _line_of_library(self, function: FunctionState, line: int) -> Slot:
         """The slot of a library's line, as far as earlier windows have judged it; one without a row if it is silent."""
         known = function.known
         if known is not None and known.holds_nothing(line):
@@ -369,22 +369,22 @@ class ScopeTable:
                 slot.resume(known.on_trial[line])
         return slot
 
-    def whole(self, function: Function) -> Slot:
+    def whole(self, function: FunctionState) -> Slot:
         """The slot of all lines of `function` together: that of its first line."""
         return self.slot_at(function, function.code.co_firstlineno)
 
-    def slot_at(self, function: Function, line: int) -> Slot:
+    def slot_at(self, function: FunctionState, line: int) -> Slot:
         """The slot of a line of `function`, whatever its detail."""
         return undisturbed(self._line, function, line)
 
-    def _line(self, function: Function, line: int) -> Slot:
+    def _line(self, function: FunctionState, line: int) -> Slot:
         code = function.code
         place = (code.co_filename, line, function.name, function.first_line)
         with self._lock:
             slot = self._by_place.get(place)
             if slot is None:
                 path, of_library = self._real_path(code.co_filename), function.is_library
-                row = ScopeRow(LINE, path, line, function.name, function.first_line, library=of_library)
+                row = LocalScopeRow(LINE, path, line, function.name, function.first_line, library=of_library)
                 slot = self._by_place[place] = self._add(row, line_name, 0 if of_library else self.budget)
                 slot.is_unproven = of_library
             function.lines[line] = slot
@@ -399,9 +399,9 @@ class ScopeTable:
     def module(self) -> Slot:
         """A slot for a module; its row is filled in after the window. Modules exist to hold operators: no budget."""
         with self._lock:
-            return self._add(ScopeRow(MODULE, "", 0, ""), module_name, UNLIMITED)
+            return self._add(LocalScopeRow(MODULE, "", 0, ""), module_name, UNLIMITED)
 
-    def _add(self, row: ScopeRow, name_of: Callable[[int], str], budget: int) -> Slot:
+    def _add(self, row: LocalScopeRow, name_of: Callable[[int], str], budget: int) -> Slot:
         number = len(self.rows)
         slot = Slot(number, name_of(number), budget, self._make)
         self.rows.append(row)

@@ -16,14 +16,14 @@ from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
-from deepscope.capture.lines.calibration import Work
-from deepscope.capture.lines.code_facts import Loop, is_resumed
+from deepscope.capture.lines.calibration import HookWork
+from deepscope.capture.lines.code_facts import CodeLoop, is_resumed
 from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.running_frame import RecursionHeadroom, Stack
 from deepscope.capture.lines.stacks import UNPAID, Stacks
-from deepscope.capture.lines.table import HIDDEN, Function, ScopeTable
+from deepscope.capture.lines.table import HIDDEN, FunctionState, ScopeTable
 
 _MANY_ALONE = 1023
 """A mark tells what calls of code without scopes cost, at each of so many and one more."""
@@ -54,7 +54,7 @@ class TracingHooks:
         self._timed: dict[Any, Trace] = {}
         """By local trace function, the one that times it."""
         self._files: list[dict[str, bool]] = []
-        self._muted: list[dict[int, Loop]] = []
+        self._muted: list[dict[int, CodeLoop]] = []
         """A dictionary a thread: frames that send no lines, by `id`, and the loop in which that is so."""
         self._thread_hook: Trace | None = None
         self._own: tuple[Trace, Trace, Trace] | None = None
@@ -119,7 +119,7 @@ class TracingHooks:
         """Whether nobody else has taken the hooks of this thread out; Python does, too, where one of them raises."""
         return sys.gettrace() in self._all
 
-    def adopt(self, code: CodeType) -> Function | None:
+    def adopt(self, code: CodeType) -> FunctionState | None:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""
         started = thread_time_ns()
         try:
@@ -127,11 +127,11 @@ class TracingHooks:
         finally:
             self._overhead_budget.add_set_up(thread_time_ns() - started)
 
-    def silences_loops(self, function: Function) -> bool:
+    def silences_loops(self, function: FunctionState) -> bool:
         """Whether the loops of `function` can be left alone, and the rest of it not."""
         return not function.hidden_line
 
-    def follow_detail(self, function: Function) -> None:
+    def follow_detail(self, function: FunctionState) -> None:
         """Leave the frames of a function alone that gets no scopes any more; others learn of it as they go on."""
         if function.detail is Detail.CALLER:
             self._leave_alone(lambda code: code is function.code)
@@ -201,7 +201,7 @@ class TracingHooks:
     def _functions(self, stack: Stack) -> tuple[Trace, Trace, Trace]:
         """The trace functions of one thread, closures over its stack: global, local, and local for module calls."""
         pulse = self._stacks.pulse if stack is self._stacks.own else Pulse()
-        muted: dict[int, Loop] = {}
+        muted: dict[int, CodeLoop] = {}
         self._muted.append(muted)
         on_local, on_module = self._local_functions(stack, pulse, muted)
         timed = self._timed[on_local] = self._sampled(on_local, stack)
@@ -217,7 +217,7 @@ class TracingHooks:
         on_local: Trace,
         on_module: Trace,
         *,
-        muted: dict[int, Loop],
+        muted: dict[int, CodeLoop],
     ) -> Trace:
         fail, adopt, stacks, costs = self._fail, self.adopt, self._stacks, self._costs
         functions, dropped, look_at = self._table.functions, self._table.dropped, self._look_at
@@ -317,7 +317,7 @@ class TracingHooks:
             if costs.is_complete:
                 return on_local
             if event in ("line", "return") and (work := overhead_budget.work_since(before)) is not None:
-                costs.add(work if event == "line" else Work.CALL, taken)
+                costs.add(work if event == "line" else HookWork.CALL, taken)
             begin_stretch(stack, perf_counter_ns())
             return on_local_sampled
 
@@ -325,7 +325,7 @@ class TracingHooks:
         return on_local_sampled
 
     def _local_functions(  # noqa: PLR0915 - all inline, for speed
-        self, stack: Stack, pulse: Pulse, muted: dict[int, Loop]
+        self, stack: Stack, pulse: Pulse, muted: dict[int, CodeLoop]
     ) -> tuple[Trace, Trace]:
         fail, new_slot, stacks = self._fail, self._stacks.new_line, self._stacks
         run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack, muted)
@@ -393,7 +393,7 @@ class TracingHooks:
         self._all += (on_local, on_module)
         return on_local, on_module
 
-    def _follow_loop(self, stack: Stack, muted: dict[int, Loop], frame: FrameType) -> bool:
+    def _follow_loop(self, stack: Stack, muted: dict[int, CodeLoop], frame: FrameType) -> bool:
         """The top frame is at a line: send no more where that is in a silent loop. Tells whether it is."""
         loop = stack[-1].function.loop_at(frame.f_lasti)
         if loop is None:
@@ -403,7 +403,7 @@ class TracingHooks:
         muted[id(frame)] = loop
         return True
 
-    def _end_loop(self, stack: Stack, muted: dict[int, Loop], frame: FrameType) -> None:
+    def _end_loop(self, stack: Stack, muted: dict[int, CodeLoop], frame: FrameType) -> None:
         """A frame without lines is seen to be behind its loop, and has them again."""
         del muted[id(frame)]
         frame.f_trace_lines = True
@@ -420,7 +420,7 @@ class TracingHooks:
         if starts is not None and frame.f_lasti in starts:
             self._stacks.set_line(stack, starts[frame.f_lasti])
 
-    def _leave_function(self, stack: Stack, muted: dict[int, Loop]) -> Callable[[FrameType], None]:
+    def _leave_function(self, stack: Stack, muted: dict[int, CodeLoop]) -> Callable[[FrameType], None]:
         spare, leave_top, leave_to = self._stacks.spare, self._stacks.leave, self._stacks.leave_to
 
         def leave(frame: FrameType) -> None:

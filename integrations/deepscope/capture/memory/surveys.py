@@ -24,7 +24,7 @@ from deepscope.capture.memory import storages as value_storages
 from deepscope.capture.memory.storages import storages, tensors_in
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.process_hooks.interrupts import held_back
-from deepscope.capture.process_hooks.live_objects import living as living_of
+from deepscope.capture.process_hooks.live_objects import live_objects
 from deepscope.trace.format import span_names
 from deepscope.trace.format.held_memory import ELSEWHERE, HELD_KINDS, Held, MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import memory_name
@@ -48,10 +48,10 @@ class LiveObjects:
         self.results: list[Any] = []
 
 
-def living(*, tensors: bool = False) -> LiveObjects:
+def find_live_objects(*, tensors: bool = False) -> LiveObjects:
     """All of them; tensors and results where they are asked for."""
     found = LiveObjects()
-    found.modules, found.optimizers, *more = living_of([nn.Module, Optimizer, *([torch.Tensor] if tensors else [])])
+    found.modules, found.optimizers, *more = live_objects([nn.Module, Optimizer, *([torch.Tensor] if tensors else [])])
     found.tensors = [one for kind in more for one in kind]
     found.results = [one for one in found.tensors if _is_result(one)]
     return found
@@ -228,7 +228,7 @@ class MemorySurveys:
 
     def _look_around(self, occasion: str) -> None:
         is_first = occasion == "begin"
-        found = living(tensors=is_first)
+        found = find_live_objects(tensors=is_first)
         self._note(occasion, held_by_living(found))
         if is_first:
             others = self._others(found)
@@ -251,7 +251,7 @@ class MemorySurveys:
 
     def _look_at_failure(self, error: BaseException) -> None:
         at = self._moment()
-        found = living(tensors=True)
+        found = find_live_objects(tensors=True)
         graph = walk(found.results)
         held = itertools.chain(held_by_living(found), graph.held_by_leaves())
         self._add(at, "failure", itertools.chain(_storages(held), graph.kept))

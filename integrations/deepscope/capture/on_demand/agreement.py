@@ -31,7 +31,7 @@ _STALLED_STEPS = 20
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RecordingRequest:
     """What is to be recorded: so many steps, or so many seconds."""
 
     steps: int | None = None
@@ -41,7 +41,7 @@ class Wanted:
 
 
 @dataclass
-class Outcome:
+class WindowOutcome:
     """What became of one process's window."""
 
     pid: int
@@ -81,7 +81,7 @@ class _Rank:
         return bool(self.problem) or (is_ours and self.answer.state in {"saved", "failed"})
 
 
-class Recording:
+class AgreedRecording:
     """A window on all ranks that `clients` stand at.
 
     `show` is told a line of progress, `tell` what is to stay on the screen. Leaving the clients ends the window.
@@ -90,7 +90,7 @@ class Recording:
     def __init__(
         self,
         clients: Sequence[Client],
-        wanted: Wanted,
+        wanted: RecordingRequest,
         *,
         show: Callable[[str], None] = lambda _: None,
         tell: Callable[[str], None] = lambda _: None,
@@ -110,7 +110,7 @@ class Recording:
         self._first = 0
         self._began = clock()
 
-    def record(self) -> list[Outcome]:
+    def record(self) -> list[WindowOutcome]:
         """Returns when all windows are saved, or failed. Raises `ControlError` if no window could be agreed on."""
         try:
             if self._wanted.seconds is not None and not any(one.answer.step for one in self._ranks):
@@ -120,7 +120,7 @@ class Recording:
         finally:
             self._pool.shutdown(wait=False, cancel_futures=True)
         return [
-            Outcome(
+            WindowOutcome(
                 one.answer.pid, one.answer.rank, one.answer.traces, one.problem or one.answer.problem, one.answer.notes
             )
             for one in self._ranks

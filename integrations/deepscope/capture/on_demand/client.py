@@ -11,7 +11,7 @@ from typing import Protocol
 
 from deepscope.capture.on_demand.control_server import peer, receive, send
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, decode_answer, encode
-from deepscope.capture.on_demand.places import Entry, is_own
+from deepscope.capture.on_demand.places import ControlEntry, is_own
 from deepscope.errors import ControlError
 
 _PATIENCE_SECONDS = 5.0
@@ -28,7 +28,7 @@ class SilentError(ControlError):
 class Client(Protocol):
     """Somebody at a process's control."""
 
-    entry: Entry
+    entry: ControlEntry
 
     def ask(self, request: ControlRequest) -> ControlAnswer:
         """Raises `GoneError`, `SilentError`, and `ControlError` for an answer that is none."""
@@ -40,7 +40,7 @@ class Client(Protocol):
 class SocketClient:
     """A connection over a socket; leaving it ends what was asked for."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: ControlEntry) -> None:
         self.entry = entry
         self._unheard = 0
         """Requests whose answers have not come so far; they come before the next one's."""

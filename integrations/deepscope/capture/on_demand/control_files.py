@@ -27,7 +27,14 @@ from deepscope.capture.on_demand.messages import (
     decode_request,
     encode,
 )
-from deepscope.capture.on_demand.places import CONTROL_FOLDER, Entry, entries, make_private, read_private, write_private
+from deepscope.capture.on_demand.places import (
+    CONTROL_FOLDER,
+    ControlEntry,
+    entries,
+    make_private,
+    read_private,
+    write_private,
+)
 from deepscope.errors import ControlError, DeepScopeError
 
 _IDLE_SECONDS = 1.0
@@ -40,11 +47,11 @@ _AGAIN_SECONDS = 2.0
 """After so long a request is written once more, if it is gone and has no answer."""
 
 
-def _name(entry: Entry) -> str:
+def _name(entry: ControlEntry) -> str:
     return f"{entry.host}-{entry.pid}"
 
 
-def file_entries(folder: Path) -> Iterator[tuple[Path, Entry]]:
+def file_entries(folder: Path) -> Iterator[tuple[Path, ControlEntry]]:
     """The control files beside the traces in a folder, of whichever host."""
     for path, entry in entries(folder / CONTROL_FOLDER):
         if entry.control == "files" and path.name == f"{_name(entry)}.json":
@@ -57,7 +64,7 @@ class ControlFiles:
     def __init__(
         self,
         folder: Path,
-        entry: Entry,
+        entry: ControlEntry,
         answer: Callable[[ControlRequest], ControlAnswer],
         let_go: Callable[[str], None],
     ) -> None:
@@ -131,7 +138,7 @@ class ControlFiles:
 class FileClient:
     """A client that asks through files; leaving it ends what was asked for."""
 
-    def __init__(self, entry: Entry, path: Path) -> None:
+    def __init__(self, entry: ControlEntry, path: Path) -> None:
         self.entry = entry
         self._path = path
         self._ask = path.with_suffix(".ask")

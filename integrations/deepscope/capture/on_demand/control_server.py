@@ -20,7 +20,7 @@ from deepscope.capture.on_demand.messages import (
     decode_request,
     encode,
 )
-from deepscope.capture.on_demand.places import Entry, make_private, write_private
+from deepscope.capture.on_demand.places import ControlEntry, make_private, write_private
 from deepscope.errors import ControlError
 
 _LENGTH = struct.Struct("!I")
@@ -38,7 +38,11 @@ class ControlServer:
     """
 
     def __init__(
-        self, path: Path, entry: Entry, answer: Callable[[ControlRequest], ControlAnswer], let_go: Callable[[str], None]
+        self,
+        path: Path,
+        entry: ControlEntry,
+        answer: Callable[[ControlRequest], ControlAnswer],
+        let_go: Callable[[str], None],
     ) -> None:
         self.path = path
         self._entry = entry

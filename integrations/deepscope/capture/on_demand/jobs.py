@@ -13,7 +13,7 @@ from deepscope.capture.on_demand.client import Client, GoneError, SocketClient
 from deepscope.capture.on_demand.control_files import FileClient, file_entries
 from deepscope.capture.on_demand.injection import ancestors
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
-from deepscope.capture.on_demand.places import Entry, control_folders, entries, here, started_at
+from deepscope.capture.on_demand.places import ControlEntry, control_folders, entries, started_at, this_host
 from deepscope.errors import ControlError
 
 
@@ -21,17 +21,17 @@ from deepscope.errors import ControlError
 class Member:
     """One process of a job."""
 
-    found: Found
+    found: FoundControl
     answer: ControlAnswer
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ControlEntry:
         """How the process describes itself."""
         return self.found.entry
 
 
 @dataclass
-class Job:
+class TrainingJob:
     """The processes that train together, on this machine."""
 
     members: list[Member] = field(default_factory=list)
@@ -53,25 +53,25 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundControl:
     """An entry, and the file that it stands in."""
 
     path: Path
-    entry: Entry
+    entry: ControlEntry
 
     def connect(self) -> Client:
         """Goes to the control. Raises `ControlError` where it cannot be entered."""
         return FileClient(self.entry, self.path) if self.entry.control == "files" else SocketClient(self.entry)
 
 
-def live_entries(extra: Iterable[Path] = (), *, traces: Path | None = None) -> list[Found]:
+def live_entries(extra: Iterable[Path] = (), *, traces: Path | None = None) -> list[FoundControl]:
     """The control servers of this machine whose process runs; what dead ones left behind is removed.
 
     `extra`: other folders of control servers. `traces`: a folder of traces, which may have control files beside them,
     of other hosts and containers, too.
     """
-    found: dict[tuple[str, int], Found] = {}
-    place = here()
+    found: dict[tuple[str, int], FoundControl] = {}
+    place = this_host()
     listed = [one for folder in dict.fromkeys([*extra, *control_folders()]) for one in entries(folder)]
     beside = [] if traces is None else list(file_entries(traces.absolute()))
     for path, entry in [*listed, *beside]:
@@ -80,23 +80,23 @@ def live_entries(extra: Iterable[Path] = (), *, traces: Path | None = None) -> l
                 with suppress(OSError):
                     left.unlink()
         elif entry.here == place or entry.control == "files":
-            found.setdefault((entry.here, entry.pid), Found(path, entry))
+            found.setdefault((entry.here, entry.pid), FoundControl(path, entry))
     return list(found.values())
 
 
-def _runs(entry: Entry) -> bool:
+def _runs(entry: ControlEntry) -> bool:
     began = started_at(entry.pid)
     if began or entry.started:
         return began == entry.started
     return is_alive(entry.pid)
 
 
-def find_jobs(found: Iterable[Found]) -> tuple[list[Job], list[str]]:
+def find_jobs(found: Iterable[FoundControl]) -> tuple[list[TrainingJob], list[str]]:
     """The jobs that answer, by the number of their first process, and what is to be said of the others.
 
     Control files are not asked: answers take a step.
     """
-    jobs: dict[str, Job] = {}
+    jobs: dict[str, TrainingJob] = {}
     problems: list[str] = []
     for one in found:
         entry = one.entry
@@ -107,18 +107,18 @@ def find_jobs(found: Iterable[Found]) -> tuple[list[Job], list[str]]:
         except ControlError as error:
             problems.append(f"rank {entry.rank}: {error}" if entry.world_size > 1 else str(error))
             continue
-        jobs.setdefault(answer.job or f"pid {entry.pid}", Job()).members.append(Member(one, answer))
+        jobs.setdefault(answer.job or f"pid {entry.pid}", TrainingJob()).members.append(Member(one, answer))
     for job in jobs.values():
         job.members.sort(key=lambda one: (one.answer.rank, one.entry.pid))
     return sorted(jobs.values(), key=lambda job: job.first.entry.pid), problems
 
 
-def _described(entry: Entry) -> ControlAnswer:
+def _described(entry: ControlEntry) -> ControlAnswer:
     job = entry.job if entry.world_size > 1 else f"{entry.here} {entry.pid}"
     return ControlAnswer(pid=entry.pid, rank=entry.rank, world_size=entry.world_size, folder=entry.folder, job=job)
 
 
-def _asked(found: Found) -> ControlAnswer:
+def _asked(found: FoundControl) -> ControlAnswer:
     client = found.connect()
     try:
         return client.ask(ControlRequest("look"))
@@ -126,7 +126,7 @@ def _asked(found: Found) -> ControlAnswer:
         client.leave()
 
 
-def jobs_of(target: str, jobs: Sequence[Job]) -> list[Job]:
+def jobs_of(target: str, jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
     """The jobs that a user may mean by the number of a process, the name of a program, or a folder."""
     if target.isdecimal():
         return [job for job in jobs if any(int(target) in ancestors(pid) for pid in job.pids)]
@@ -141,14 +141,14 @@ def jobs_of(target: str, jobs: Sequence[Job]) -> list[Job]:
     ]
 
 
-def _folders(job: Job) -> list[str]:
+def _folders(job: TrainingJob) -> list[str]:
     """Where its traces go, and where its control files were found: a container has another name for the same folder."""
     first = job.first
     beside = [str(first.found.path.parent.parent)] if first.entry.control == "files" else []
     return [os.path.realpath(one) for one in (first.answer.folder, *beside)]
 
 
-def clients_of(job: Job, ranks: Sequence[int] = ()) -> list[Client]:
+def clients_of(job: TrainingJob, ranks: Sequence[int] = ()) -> list[Client]:
     """At the control servers of a job's processes, or of these ranks of it. Raises `ControlError`."""
     members = [one for one in job.members if not ranks or one.answer.rank in ranks]
     if not members:

@@ -181,13 +181,13 @@ class Order:
         """The steps of its recorder; None for all of them. `end` may come to hold while it is followed."""
         if self.is_at_once:
             return None
-        from deepscope.capture.schedule import Action, Plan, Schedule
+        from deepscope.capture.schedule import Plan, Schedule, StepAction
 
-        def action(step: int) -> Action:
+        def action(step: int) -> StepAction:
             if step < self.warmup:
-                return Action.WARM_UP
+                return StepAction.WARM_UP
             number = self.first + step - self.warmup
-            return Action.PASS if self.end is not None and number >= self.end else Action.RECORD
+            return StepAction.PASS if self.end is not None and number >= self.end else StepAction.RECORD
 
         numbers = None
         if self.steps is not None:

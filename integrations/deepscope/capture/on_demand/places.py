@@ -25,7 +25,7 @@ _LONGEST_PATH = 100
 _ENTRY_LIMIT = 1 << 16
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ControlEntry(msgspec.Struct, frozen=True):
     """A control, as its process describes it."""
 
     pid: int
@@ -48,7 +48,7 @@ class Entry(msgspec.Struct, frozen=True):
     """Unix time of the control."""
 
 
-def here() -> str:
+def this_host() -> str:
     """Tells boots of machines and namespaces of processes apart: within one a number means one process."""
     marks = [socket.gethostname()]
     with suppress(OSError):
@@ -116,7 +116,7 @@ def place_for_socket(pid: int) -> Path:
     """Where this process's socket goes; raises `ControlError` if no folder can be had with a path short enough."""
     problems: list[str] = []
     for folder in control_folders():
-        path = folder / f"{here()}-{pid}.sock"
+        path = folder / f"{this_host()}-{pid}.sock"
         if len(os.fsencode(path)) > _LONGEST_PATH:
             problems.append(f"{folder}: too long for a socket's address")
             continue
@@ -161,7 +161,7 @@ def read_private(path: Path, limit: int = _ENTRY_LIMIT) -> bytes | None:
     return words if len(words) <= limit else None
 
 
-def entries(folder: Path) -> Iterator[tuple[Path, Entry]]:
+def entries(folder: Path) -> Iterator[tuple[Path, ControlEntry]]:
     """The control servers in a folder, with the files that describe them; what is no entry is skipped."""
     try:
         if not is_own(folder.lstat()):
@@ -174,4 +174,4 @@ def entries(folder: Path) -> Iterator[tuple[Path, Entry]]:
         if words is None:
             continue
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            yield path, msgspec.json.decode(words, type=Entry)
+            yield path, msgspec.json.decode(words, type=ControlEntry)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from deepscope.capture.naming import DEFAULT_FOLDER, check_template, current_folder
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
-from deepscope.capture.on_demand.places import Entry, here, place_for_socket, started_at
+from deepscope.capture.on_demand.places import ControlEntry, place_for_socket, started_at, this_host
 from deepscope.capture.options import OptionKeywords, checked_options
 from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
 from deepscope.errors import ControlError, DeepScopeError, OptionError
@@ -95,9 +95,9 @@ class OnDemand:
         if options.counters != "run":
             return
         from deepscope.capture.run_counters import counters_of_run
-        from deepscope.capture.saving.header import Session
+        from deepscope.capture.saving.header import RecordingSession
 
-        session = Session(options, name=self._name, run_id=secrets.token_hex(6))
+        session = RecordingSession(options, name=self._name, run_id=secrets.token_hex(6))
         session.begin()
         if session.is_chosen:
             self._counters = counters_of_run(session, self.dormant.folder)
@@ -150,14 +150,14 @@ class OnDemand:
         path = place_for_socket(os.getpid())
         return ControlServer(path, self._entry(str(path)), dormant.answer, dormant.let_go)
 
-    def _entry(self, control: str) -> Entry:
+    def _entry(self, control: str) -> ControlEntry:
         pid = os.getpid()
         facts = _facts()
-        return Entry(
+        return ControlEntry(
             pid=pid,
             control=control,
             started=started_at(pid),
-            here=here(),
+            here=this_host(),
             host=socket.gethostname(),
             program=sys.argv[0] if sys.argv else "",
             folder=str(self.dormant.folder),
@@ -214,10 +214,10 @@ class OnDemand:
     def make_recorder(self, options: RecordingOptions, plan: Plan | None, first_step: int, run_id: str) -> Recorder:
         """The recorder of a window."""
         from deepscope.capture.recorder import Recorder
-        from deepscope.capture.saving.header import Session
+        from deepscope.capture.saving.header import RecordingSession
 
         return Recorder(
-            Session(options, name=self._name, run_id=run_id),
+            RecordingSession(options, name=self._name, run_id=run_id),
             plan,
             folder=self.dormant.folder,
             first_step=first_step,

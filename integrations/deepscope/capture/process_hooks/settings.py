@@ -13,8 +13,8 @@ import torch
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
-from deepscope.capture.process_hooks.live_objects import living
-from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, Settings
+from deepscope.capture.process_hooks.live_objects import live_objects
+from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, ProcessSettings
 
 _MOST = 16
 """So many objects of a kind are told."""
@@ -29,7 +29,7 @@ class LivingObjects:
         parallel = getattr(sys.modules.get("torch.nn.parallel.distributed"), "DistributedDataParallel", None)
         known = _frameworks()
         kinds = [DataLoader, Optimizer, *known.values(), torch.autograd.profiler.profile]
-        found = living([*kinds, *([parallel] if parallel else [])])
+        found = live_objects([*kinds, *([parallel] if parallel else [])])
         self._loaders, self._optimizers = map(_weakly, found[:2])
         self.frameworks = [name for name, objects in zip(known, found[2:], strict=False) if objects]
         self.profilers: list[Any] = found[len(kinds) - 1]
@@ -66,7 +66,7 @@ def _alive(references: list[Callable[[], Any]]) -> list[Any]:
 
 def settings(
     *, autocast: str = "", trainer: Mapping[str, Any] | None = None, objects: LivingObjects | None = None
-) -> Settings:
+) -> ProcessSettings:
     """What is set now; what cannot be asked is left out, and nothing is raised.
 
     Args:
@@ -74,7 +74,7 @@ def settings(
         trainer: options of Lightning's Trainer; only numbers and words of them are kept.
         objects: what lived in the window's warm-up; all objects are looked through where it had none.
     """
-    found = Settings(autocast=autocast, trainer=_plain(trainer or {}))
+    found = ProcessSettings(autocast=autocast, trainer=_plain(trainer or {}))
     for name, ask in _FLAGS.items():
         with suppress(Exception):
             setattr(found, name, ask())

@@ -14,7 +14,7 @@ import msgspec
 
 from deepscope.capture import process_facts as process
 from deepscope.capture.audit.step_audit import Audited
-from deepscope.capture.compiled.breaks import Frame
+from deepscope.capture.compiled.breaks import PythonFrame
 from deepscope.capture.compiled.graphs import CompiledRecord
 from deepscope.capture.compiled.provenance import compiled_code, function_at
 from deepscope.capture.dynamo import continued_name
@@ -32,14 +32,23 @@ from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
 from deepscope.trace.format.audit import AuditedPlace
 from deepscope.trace.format.compiled_code import CompiledCode, SourcePlace
-from deepscope.trace.format.header import FORMAT, Device, File, Header, ScopeRow, StepTimes, Worker, WorkerLine
+from deepscope.trace.format.header import (
+    FORMAT,
+    Device,
+    File,
+    Header,
+    ScopeRow,
+    UnrecordedStepTimes,
+    Worker,
+    WorkerLine,
+)
 from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
 
 _windows: dict[tuple[str, str], int] = {}
 """Windows written so far in this process, by run and stage."""
 
 
-class Session:
+class RecordingSession:
     """What all windows of one recorder have in common."""
 
     def __init__(
@@ -155,7 +164,7 @@ class Session:
         *,
         schedule: Mapping[str, int] | None,
         complete: bool,
-        recorded_steps: StepTimes | None,
+        recorded_steps: UnrecordedStepTimes | None,
         number: int | None = None,
     ) -> Header:
         """The header of a window that has ended; `number`: that of another one, which is written if this one is not."""
@@ -235,7 +244,7 @@ def _compiled(record: CompiledRecord, files: list[File | None], code: UserCode, 
     number = {file.path: index for index, file in enumerate(files) if file is not None}
     described = {file.path for file in files if file is not None and file.sha256}
 
-    def row_of(frame: Frame, caller: int) -> SourcePlace:
+    def row_of(frame: PythonFrame, caller: int) -> SourcePlace:
         is_users = code.owns(frame.file)
         path = code.real_path(frame.file)
         if path not in number:

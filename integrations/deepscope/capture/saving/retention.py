@@ -22,7 +22,7 @@ import msgspec
 
 from deepscope.capture import naming
 from deepscope.capture.notices import is_alive
-from deepscope.capture.saving.rewrite import Instructions, Outcome
+from deepscope.capture.saving.rewrite import Instructions, RewriteOutcome
 from deepscope.errors import RecorderError, TraceError
 from deepscope.trace.format.header import Header, glance
 from deepscope.trace.format.run_account import files_beside
@@ -138,7 +138,7 @@ def keep_job(instructions: Instructions) -> bool:
     return True
 
 
-def recover(folder: Path, write: Callable[[Instructions], Outcome]) -> list[Path]:
+def recover(folder: Path, write: Callable[[Instructions], RewriteOutcome]) -> list[Path]:
     """Make the exports of dead processes in `folder` into traces by `write`, and remove what is left of them.
 
     Several processes may do this at once: renaming an export makes it one's own. Returns the traces made.
@@ -168,7 +168,7 @@ def _is_gone(path: Path, host: str, pid: int) -> bool:
     return host == naming.host_name() and untouched_s > _UNTOUCHED_S and not is_alive(pid)
 
 
-def _recovered(raw: Path, write: Callable[[Instructions], Outcome]) -> Path | None:
+def _recovered(raw: Path, write: Callable[[Instructions], RewriteOutcome]) -> Path | None:
     own = naming.owned(raw)
     job = naming.job_path(raw)
     try:

@@ -18,7 +18,7 @@ import numpy as np
 
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
-from deepscope.capture.counters.samples import Track, counter_events
+from deepscope.capture.counters.samples import CounterTrack, counter_events
 from deepscope.capture.event_edits import (
     compact,
     escape_names,
@@ -47,7 +47,7 @@ from deepscope.trace.joins.recorded_scopes import end_broken_lines, scope_of
 from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.decode import decode_headings
 from deepscope.trace.kineto.pieces import Piece, Pieces
-from deepscope.trace.kineto.source import Source
+from deepscope.trace.kineto.source import TraceSource
 from deepscope.trace.model import Int64, Scope, Trace
 from deepscope.trace.read import read_trace
 
@@ -72,13 +72,13 @@ class Instructions(msgspec.Struct, kw_only=True):
     clock_readings: Readings = []
     align_time: bool = False
     """Make Unix time by the host's clock of the trace's times."""
-    counters: list[Track] = []
+    counters: list[CounterTrack] = []
     """What was counted of the machine, by the host's clock."""
     skip_if_empty: bool = False
     """Write nothing where no operator was recorded at all."""
 
 
-class Outcome(msgspec.Struct, kw_only=True):
+class RewriteOutcome(msgspec.Struct, kw_only=True):
     """What became of it."""
 
     written: bool
@@ -88,7 +88,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     """Operators that carry their stack."""
 
 
-def rewrite(instructions: Instructions) -> Outcome:
+def rewrite(instructions: Instructions) -> RewriteOutcome:
     """Write the trace; removes nothing, so that the export is still there when this raises.
 
     Raises `TraceError` when the export cannot be read and `OSError` when the trace cannot be written.
@@ -112,7 +112,7 @@ def rewrite(instructions: Instructions) -> Outcome:
     events = trace.events
     operators = int((events.kind == Kind.OPERATOR).sum())
     if instructions.skip_if_empty and not operators:
-        return Outcome(written=False)
+        return RewriteOutcome(written=False)
     stacks = call_stacks(attribute(trace))
     depth = stacks.depth_within(Path(instructions.raw).stat().st_size)
     edits = _Edits(
@@ -127,7 +127,7 @@ def rewrite(instructions: Instructions) -> Outcome:
         strings=raw.strings,
         table=header.scopes,
     )
-    outcome = Outcome(
+    outcome = RewriteOutcome(
         written=True,
         operators=operators,
         scopes=int((events.scope >= 0).sum()),
@@ -141,7 +141,7 @@ def rewrite(instructions: Instructions) -> Outcome:
             if key not in ("schemaVersion", "traceName"):
                 stream.write(b"," + json_bytes(key) + b":" + json_bytes(value))
         stream.write(b',"traceName":' + json_bytes(instructions.target) + b',"traceEvents":[\n')
-        pieces = Pieces(Source(instructions.raw), instructions.raw, decode_headings)
+        pieces = Pieces(TraceSource(instructions.raw), instructions.raw, decode_headings)
         for number, piece in enumerate(pieces):
             text = b",\n".join(edits.apply(piece))
             stream.write((b",\n" if number and text else b"") + text)

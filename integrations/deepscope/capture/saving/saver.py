@@ -30,13 +30,13 @@ from deepscope.capture.saving.retention import (
     sweep_worker_folders,
     traces_bytes,
 )
-from deepscope.capture.saving.rewrite import Instructions, Outcome, rewrite
+from deepscope.capture.saving.rewrite import Instructions, RewriteOutcome, rewrite
 from deepscope.capture.saving.writer import request
 from deepscope.capture.sources import git_state
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import DeepScopeError, RecorderError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError
-from deepscope.trace.format.header import StepTimes
+from deepscope.trace.format.header import UnrecordedStepTimes
 
 IN_PROCESS_BYTES = 4 << 20
 """Exports up to this size are rewritten here (some tens of milliseconds); starting a process would take longer."""
@@ -49,11 +49,11 @@ _profiled: dict[str, threading.Thread] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class SaveJob:
     """A trace to be written."""
 
     instructions: Instructions
-    otherwise: Job | None = None
+    otherwise: SaveJob | None = None
     """What to write in its place when it holds no operator."""
     worker_timings: Callable[[], list[WorkerTiming]] = list
     """Collects what data-loader workers report; it may wait for them a little."""
@@ -64,7 +64,7 @@ class Job:
     """Called once the trace is written, or is known not to be, on the thread that did it."""
     counted: Callable[[], Counted] = Counted
     """Gives what was counted of the machine; it may wait for the last sample."""
-    plain_steps: Callable[[], StepTimes | None] = lambda: None
+    plain_steps: Callable[[], UnrecordedStepTimes | None] = lambda: None
     """Gives the times of steps outside the window; it may wait for some to come."""
     audited: Callable[[], Audited | None] = lambda: None
     """Gives what was found in steps behind the window; it may wait for them."""
@@ -90,7 +90,7 @@ class Saver:
         """Whether a trace is being written or its profile made, which slows the run down."""
         return self._is_writing or any(thread.is_alive() for thread in tuple(_profiled.values()))
 
-    def save(self, job: Job) -> None:
+    def save(self, job: SaveJob) -> None:
         """Write the trace; returns at once where a thread can be had. What goes wrong is told by `wait`."""
         self.traces.append(Path(job.instructions.target))
         before = self._threads[-1] if self._threads else None
@@ -126,7 +126,7 @@ class Saver:
             notices.warn(message, error)
         return True
 
-    def _run(self, job: Job, before: threading.Thread | None) -> None:
+    def _run(self, job: SaveJob, before: threading.Thread | None) -> None:
         if before is not None:
             before.join()
         try:
@@ -135,7 +135,7 @@ class Saver:
             self._is_writing = False
             job.on_end()
 
-    def _save(self, job: Job) -> None:
+    def _save(self, job: SaveJob) -> None:
         try:
             path = self._written(job)
         except Exception as error:  # noqa: BLE001 - a disk that is full, a process that is killed: told by wait()
@@ -149,7 +149,7 @@ class Saver:
             _recover(Path(job.instructions.target).parent)
             self._look_after(job)
 
-    def _tell(self, path: Path, job: Job) -> None:
+    def _tell(self, path: Path, job: SaveJob) -> None:
         if job.is_first and not self._is_announced:
             self._is_announced = True
             notices.announce(path, job.instructions.header.source)
@@ -159,7 +159,7 @@ class Saver:
             except Exception as error:  # noqa: BLE001 - the caller's function, on a thread where nobody could catch it
                 self._problems.append(("on_trace_ready failed", error))
 
-    def _look_after(self, job: Job) -> None:
+    def _look_after(self, job: SaveJob) -> None:
         """Keep the folder's size in bounds, or say once that it has none."""
         folder = Path(job.instructions.target).parent
         if self._keep_last is not None or self._max_total_bytes is not None:
@@ -175,7 +175,7 @@ class Saver:
             bounded = "max_total_size= or keep_last= keeps that in bounds"
             self._problems.append((f"{folder} holds {size / 1e9:.1f} GB of traces; {bounded}", None))
 
-    def _written(self, job: Job) -> Path | None:
+    def _written(self, job: SaveJob) -> Path | None:
         """The file written; None where there was nothing to write."""
         target = Path(job.instructions.target)
         raw = Path(job.instructions.raw)
@@ -209,7 +209,7 @@ class Saver:
         return self._written(other)
 
 
-def _rewritten(instructions: Instructions, local_rank: int = 0, *, is_awaited: bool = False) -> Outcome:
+def _rewritten(instructions: Instructions, local_rank: int = 0, *, is_awaited: bool = False) -> RewriteOutcome:
     """The trace; with a bare header where the one that it was to have cannot be written."""
     try:
         return _rewritten_whole(instructions, local_rank, is_awaited=is_awaited)
@@ -221,13 +221,13 @@ def _rewritten(instructions: Instructions, local_rank: int = 0, *, is_awaited: b
         return rewrite(instructions)
 
 
-def _rewritten_whole(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> Outcome:
+def _rewritten_whole(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> RewriteOutcome:
     if Path(instructions.raw).stat().st_size <= IN_PROCESS_BYTES or not sys.executable:
         return rewrite(instructions)
     return _in_another_process(instructions, local_rank, is_awaited=is_awaited)
 
 
-def _in_another_process(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> Outcome:
+def _in_another_process(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> RewriteOutcome:
     """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that.
 
     If the process fails, the export is rewritten here. Not so if memory ran out twice, or it was killed twice (which
@@ -241,7 +241,7 @@ def _in_another_process(instructions: Instructions, local_rank: int, *, is_await
             return rewrite(instructions)
         is_left = False
         try:
-            outcome = msgspec.json.decode(process.ask(words), type=Outcome)
+            outcome = msgspec.json.decode(process.ask(words), type=RewriteOutcome)
             is_left = outcome.written and _leave_to_finish(process, instructions.target)
         except MemoryError:
             continue

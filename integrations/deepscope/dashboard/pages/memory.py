@@ -10,7 +10,7 @@ import msgspec
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.moments import Held, Moments, Owner
+from deepscope.dashboard.moments import LiveMemory, MemoryMoments, Owner
 from deepscope.dashboard.pages.tables import table_of, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
@@ -296,7 +296,7 @@ def _at_peak(profile: Profile) -> list[HeldByLine]:
     return memory_by_line(replace(profile, memory=memory))
 
 
-def _rows(moments: Moments, held: Held, by: Owner) -> list[HeldByLine]:
+def _rows(moments: MemoryMoments, held: LiveMemory, by: Owner) -> list[HeldByLine]:
     """Owners with something live, the largest first; what no owner has stands without a file and a name."""
     whole = held.by_owner.sum(axis=1)
     rows = []

@@ -15,8 +15,7 @@ from deepscope.records import Detail, Kernel, KernelKind, Operator, OperatorInDe
 from deepscope.report.event_names import readable
 from deepscope.report.operator_columns import kernel_columns, kind_columns, operator_columns
 from deepscope.report.shapes import shapes_text
-from deepscope.report.top_report import Question as TopQuestion
-from deepscope.report.top_report import TopRow, ranking
+from deepscope.report.top_report import TopQuestion, TopRow, ranking
 
 Grouping = Literal["name", "shapes", "stacks", "type"]
 _DETAILS: dict[Grouping, tuple[Detail, ...]] = {

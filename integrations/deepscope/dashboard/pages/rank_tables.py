@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from deepscope.dashboard.answer import Table
 from deepscope.dashboard.pages.tables import table_of
-from deepscope.ranks.results import Clock, CollectiveRow, DomainRow, GroupRow, LinkRow, PairRow, RanksReport, VaryingRow
+from deepscope.ranks.results import (
+    CollectiveRow,
+    DomainRow,
+    GroupRow,
+    LinkRow,
+    PairRow,
+    RankClock,
+    RanksReport,
+    VaryingRow,
+)
 from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,
@@ -61,7 +70,7 @@ def links_table(rows: Sequence[LinkRow]) -> Table:
     return table_of("rank_links", "Links", [_from_to("link"), *LINK_COLUMNS], rows)
 
 
-def clocks_table(rows: Sequence[Clock]) -> Table:
+def clocks_table(rows: Sequence[RankClock]) -> Table:
     """What is added to each rank's times, and how far matched calls lie apart after that."""
     state = ColumnOf(
         "state",

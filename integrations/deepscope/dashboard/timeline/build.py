@@ -13,7 +13,7 @@ from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import step_events
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
 from deepscope.dashboard.timeline.answers import CodeLine
-from deepscope.dashboard.timeline.columns import Columns, OwnWork, Slices, Texts, encodable
+from deepscope.dashboard.timeline.columns import OwnWork, SliceColumns, Texts, TimelineColumns, encodable
 from deepscope.dashboard.timeline.counters import counters_of
 from deepscope.dashboard.timeline.details import facts_of, links_of
 from deepscope.dashboard.timeline.levels import busy_of_devices, busy_of_tracks, levels_of
@@ -26,7 +26,7 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
 
-def build_timeline(of: Attribution) -> Columns:
+def build_timeline(of: Attribution) -> TimelineColumns:
     """The timeline of a trace. Each of its events is one slice; the phases of training are slices besides."""
     trace = of.trace
     modules = find_modules(trace, of.calls)
@@ -40,7 +40,7 @@ def build_timeline(of: Attribution) -> Columns:
     kinds = kinds_of(trace, steps, collectives)
     labels, label = labels_of(trace, kinds, phases.phase)
     order, of_event = layout.order, layout.slice_of[: len(trace.events)]
-    slices = Slices(
+    slices = SliceColumns(
         start=layout.start[order],
         end=layout.end[order],
         label=label[order].astype(np.int32),
@@ -54,7 +54,7 @@ def build_timeline(of: Attribution) -> Columns:
     operators = np.argsort(of_event[of.operators.nodes])
     place = np.empty(len(operators), np.int64)
     place[operators] = np.arange(len(operators))
-    return Columns(
+    return TimelineColumns(
         end_ns=int(slices.end.max(initial=0)),
         begin_epoch_ns=str(layout.begin + trace.unix_base_ns),
         has_device=has_device,

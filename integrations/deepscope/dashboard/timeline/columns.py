@@ -70,7 +70,7 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
-class Slices:
+class SliceColumns:
     """All slices; arrays of shape (n,)."""
 
     start: Int64
@@ -84,7 +84,7 @@ class Slices:
     path: Int32
     """The call path to its line; 0 for none."""
     module: Int32
-    """The innermost module around it, an index into `Columns.modules`."""
+    """The innermost module around it, an index into `TimelineColumns.modules`."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -150,7 +150,7 @@ class FactColumn:
     slice: Int32
     """Ascending; shape (m,)."""
     value: Int64
-    """A number, or of a text its index into `Columns.texts`; shape (m,)."""
+    """A number, or of a text its index into `TimelineColumns.texts`; shape (m,)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class BusyTimes:
 
 @dataclass(frozen=True, slots=True)
 class CounterColumns:
-    """One counter: a value from each time on. Of a device's utilisation the times are `Columns.device_busy`."""
+    """One counter: a value from each time on. Of a device's utilisation the times are `TimelineColumns.device_busy`."""
 
     title: str
     unit: CounterUnit
@@ -190,11 +190,11 @@ class CounterColumns:
     at: Int64
     value: npt.NDArray[np.float64]
     busy_of: int = -1
-    """Index into `Columns.devices` of a utilisation."""
+    """Index into `TimelineColumns.devices` of a utilisation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TimelineColumns:
     """The timeline of one trace."""
 
     end_ns: int
@@ -205,7 +205,7 @@ class Columns:
     """The first lane of each track; shape (tracks + 1,)."""
     lane_slice: Int64
     """The first slice of each lane; shape (lanes + 1,)."""
-    slices: Slices
+    slices: SliceColumns
     labels: Labels
     places: list[CodeLine]
     path_parent: Int32

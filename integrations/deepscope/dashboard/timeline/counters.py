@@ -13,7 +13,7 @@ from deepscope.analysis.ownership.attribution import Attribution, OwnedWork
 from deepscope.analysis.tables.memory import device_name
 from deepscope.dashboard.answer import CounterUnit, unit_named
 from deepscope.dashboard.timeline.answers import Change, Counter, CounterWindow
-from deepscope.dashboard.timeline.columns import Columns, CounterColumns
+from deepscope.dashboard.timeline.columns import CounterColumns, TimelineColumns
 from deepscope.dashboard.timeline.levels import covered_before
 from deepscope.dashboard.timeline.names import cut
 from deepscope.printable import printable
@@ -120,7 +120,7 @@ def counter_head(number: int, counter: CounterColumns) -> Counter:
     return Counter(id=number, title=counter.title, unit=counter.unit, largest=largest, device=counter.device)
 
 
-def counter_window(columns: Columns, number: int, edges: Int64) -> CounterWindow:
+def counter_window(columns: TimelineColumns, number: int, edges: Int64) -> CounterWindow:
     """A counter in a window, at most two points for each stretch between two edges."""
     counter = columns.counters[number]
     if counter.busy_of >= 0:
@@ -143,7 +143,7 @@ def bins_for(counters: int, pixels: int) -> int:
     return max(min(pixels, MOST_POINTS // (2 * max(counters, 1))), _LEAST_BINS)
 
 
-def _percent(columns: Columns, device: int, edges: Int64) -> Floats:
+def _percent(columns: TimelineColumns, device: int, edges: Int64) -> Floats:
     """How busy a device is between the edges; shape (bins,)."""
     covered = np.diff(covered_before(columns.device_busy, device, edges))
     return np.asarray(np.round(100 * covered / np.maximum(np.diff(edges), 1), 2))
@@ -178,7 +178,7 @@ def _largest(counter: CounterColumns, edges: Int64) -> tuple[Int64, Floats]:
     return ts[keep], found[keep]
 
 
-def change_in(columns: Columns, number: int, begin: int, end: int) -> Change | None:
+def change_in(columns: TimelineColumns, number: int, begin: int, end: int) -> Change | None:
     """What a counter does between two instants; None where it has no value by then."""
     counter = columns.counters[number]
     if counter.busy_of >= 0:

@@ -14,7 +14,7 @@ from deepscope.analysis.numbers.waits import queueing
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.dashboard.answer import Fact
 from deepscope.dashboard.timeline.answers import Link, SliceDetails
-from deepscope.dashboard.timeline.columns import KINDS, LINK_KINDS, Columns, FactColumn, Links, Texts
+from deepscope.dashboard.timeline.columns import KINDS, LINK_KINDS, FactColumn, Links, Texts, TimelineColumns
 from deepscope.dashboard.timeline.names import row_of, shown_name, whole_name
 from deepscope.errors import OptionError
 from deepscope.printable import printable
@@ -71,7 +71,7 @@ def _waits(of: Attribution) -> list[tuple[Int64, Int64]]:
     return [(pieces.event[found.piece], found.call), (pieces.event[other[late]], pieces.event[late])]
 
 
-def links_at(columns: Columns, one: int) -> list[Link]:
+def links_at(columns: TimelineColumns, one: int) -> list[Link]:
     """The links from and to a slice, those to it first."""
     links = columns.links
     first, last = np.searchsorted(links.source, [one, one + 1]).tolist()
@@ -95,7 +95,7 @@ def _between(links: Links, target: int) -> tuple[int, int]:
     return bounds[0], bounds[1]
 
 
-def _link(columns: Columns, row: int, one: int) -> Link:
+def _link(columns: TimelineColumns, row: int, one: int) -> Link:
     source, target = int(columns.links.source[row]), int(columns.links.target[row])
     kind = LINK_KINDS[columns.links.kind[row]]
     slices = columns.slices
@@ -122,7 +122,7 @@ _DEEPEST = 2_000
 """So many lines around a slice are told."""
 
 
-def details_of(columns: Columns, one: int) -> SliceDetails:
+def details_of(columns: TimelineColumns, one: int) -> SliceDetails:
     """The details of a slice.
 
     Raises:
@@ -150,7 +150,7 @@ def details_of(columns: Columns, one: int) -> SliceDetails:
     )
 
 
-def _stack(columns: Columns, path: int) -> list[int]:
+def _stack(columns: TimelineColumns, path: int) -> list[int]:
     found: list[int] = []
     while path > 0 and len(found) < _DEEPEST:
         found.append(int(columns.path_place[path]))
@@ -298,7 +298,7 @@ def _column(key: str, slices: Int64, values: Int64) -> FactColumn:
     return FactColumn(key, slices[order].astype(np.int32), values[order])
 
 
-def facts_at(columns: Columns, one: int) -> list[Fact]:
+def facts_at(columns: TimelineColumns, one: int) -> list[Fact]:
     """All facts of a slice, in the order in which they are told."""
     known: dict[str, int] = {}
     for column in columns.facts:

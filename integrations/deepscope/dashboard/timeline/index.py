@@ -18,7 +18,7 @@ from deepscope.dashboard.timeline.answers import (
     Timeline,
     Window,
 )
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineColumns
 from deepscope.dashboard.timeline.counters import counter_head
 from deepscope.dashboard.timeline.details import details_of
 from deepscope.dashboard.timeline.search import NameIndex, at_line, durations_of, search
@@ -41,7 +41,7 @@ class TimelineIndex:
         OptionError: (each question) what is asked for is not there, or is no number; the message says what there is.
     """
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: TimelineColumns) -> None:
         self.columns = columns
 
     def head(self) -> Timeline:
@@ -95,7 +95,7 @@ _DEVICE: tuple[SliceKind, ...] = ("kernel", "copy", "collective")
 _NO_WORK: tuple[SliceKind, ...] = ("span", "other", "phase", "step")
 
 
-def work_of(columns: Columns) -> tuple[int, int]:
+def work_of(columns: TimelineColumns) -> tuple[int, int]:
     """Begin and end of the steps and the device's work; without steps of all that is no span of the profiler's.
 
     The whole where there is nothing of the kind.
@@ -140,7 +140,7 @@ def open_timeline(
     """
     file = path if isinstance(path, TraceFile) else _file_at(os.fspath(path))
     cache = cache and file.has_version
-    kept = load_columns("timeline", file, Columns, partial=partial) if cache else None
+    kept = load_columns("timeline", file, TimelineColumns, partial=partial) if cache else None
     if kept is None and cache and likely_json_bytes(file.path, file.size_bytes) >= APART_BYTES and can_keep():
         kept = _made_apart(file, partial=partial, progress=progress)
     if kept is None:
@@ -150,7 +150,9 @@ def open_timeline(
     return TimelineIndex(kept)
 
 
-def make_timeline(file: TraceFile, *, partial: bool, cache: bool = True, progress: Progress | None = None) -> Columns:
+def make_timeline(
+    file: TraceFile, *, partial: bool, cache: bool = True, progress: Progress | None = None
+) -> TimelineColumns:
     """Makes the timeline of a trace in this process and keeps it, and what was parsed for it, where `cache` is set.
 
     Raises:
@@ -168,7 +170,7 @@ def make_timeline(file: TraceFile, *, partial: bool, cache: bool = True, progres
     return columns
 
 
-def _made_apart(file: TraceFile, *, partial: bool, progress: Progress | None) -> Columns | None:
+def _made_apart(file: TraceFile, *, partial: bool, progress: Progress | None) -> TimelineColumns | None:
     """The timeline that another process has made and kept; None where there is no process, or it could not be kept."""
     try:
         with worker() as process:
@@ -180,7 +182,7 @@ def _made_apart(file: TraceFile, *, partial: bool, progress: Progress | None) ->
     except (ProcessEndedError, MessageError, MemoryError) as error:
         words = str(error) if isinstance(error, MessageError) else "not enough memory to read it"
         raise TraceError(f"{file.path}: {words}") from error
-    return load_columns("timeline", file, Columns, partial=partial)
+    return load_columns("timeline", file, TimelineColumns, partial=partial)
 
 
 def _file_at(path: str) -> TraceFile:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.ownership.attribution import OwnedWork
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, BusyTimes, Labels, Levels, Slices
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, BusyTimes, Labels, Levels, SliceColumns
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 
@@ -27,7 +27,7 @@ SMALL = 16
 """Of a group with no more slices it is found when asked for what most of its time is."""
 
 
-class Shown(NamedTuple):
+class LevelEntries(NamedTuple):
     """Entries of one level in a window, by lane and start; arrays of shape (s,)."""
 
     level: int
@@ -66,7 +66,7 @@ def reach_of(start: Int64, end: Int64, lane_slice: Int64) -> tuple[Int64, Int64]
     return reach, np.maximum(end - np.maximum(start, before), 0)
 
 
-def levels_of(slices: Slices, lane_slice: Int64) -> Levels:
+def levels_of(slices: SliceColumns, lane_slice: Int64) -> Levels:
     """All levels of detail of all lanes."""
     n, start = len(slices), slices.start
     if not n:
@@ -150,7 +150,7 @@ def _groups(
     return np.concatenate(firsts), np.concatenate(lasts), np.concatenate(borns), entry_died
 
 
-def _largest_parts(slices: Slices, first: Int64, last: Int64, born: npt.NDArray[np.uint8]) -> tuple[Int64, Int64]:
+def _largest_parts(slices: SliceColumns, first: Int64, last: Int64, born: npt.NDArray[np.uint8]) -> tuple[Int64, Int64]:
     """The label with the most time in each group, and the place with the most of that; -1 for groups of few slices."""
     label, place = np.full(len(first), -1, np.int64), np.full(len(first), -1, np.int64)
     large = np.flatnonzero(last - first >= SMALL)
@@ -204,7 +204,7 @@ def _first_largest(group: Int64, value: Int64, groups: int) -> Int64:
     return largest[np.searchsorted(group[largest], np.arange(groups))]
 
 
-def shown(levels: Levels, lanes: Int64, begin: int, end: int, *, level: int, most: int) -> Shown:
+def shown(levels: Levels, lanes: Int64, begin: int, end: int, *, level: int, most: int) -> LevelEntries:
     """What some lanes show of a window [begin, end) from a level on: of the first that has no more than `most` entries.
 
     The last level is taken whatever it has.
@@ -227,7 +227,7 @@ def shown(levels: Levels, lanes: Int64, begin: int, end: int, *, level: int, mos
     start = levels.start[rows]
     order = np.lexsort((levels.end[rows], start, lane))
     rows, lane, ref, start = rows[order], lane[order], ref[order], start[order]
-    return Shown(level, lane, start, levels.end[rows], ref)
+    return LevelEntries(level, lane, start, levels.end[rows], ref)
 
 
 def _within(levels: Levels, lanes: Int64, begin: int, end: int, lowest: int) -> tuple[Int64, Int64]:
@@ -254,7 +254,7 @@ _BUSY = ("step", "operator", "runtime", "kernel", "copy", "collective")
 """Slices of these kinds make their track busy."""
 
 
-def busy_of_tracks(slices: Slices, labels: Labels, track_slice: Int64) -> BusyTimes:
+def busy_of_tracks(slices: SliceColumns, labels: Labels, track_slice: Int64) -> BusyTimes:
     """The union of each track's steps, operators and runtime calls, or work; `track_slice` are their first slices."""
     counts = np.isin(np.arange(len(KINDS)), [KIND_NUMBER[kind] for kind in _BUSY])[labels.kind][slices.label]
     bounds = track_slice.tolist()

@@ -11,7 +11,7 @@ import numpy as np
 from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.ownership.frames import frame_of
 from deepscope.dashboard.timeline.answers import Found
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns, Labels, Texts
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Labels, Texts, TimelineColumns
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import PHASES
@@ -133,14 +133,14 @@ def cut(text: str) -> str:
 _LARGEST = 1 << 61
 
 
-def row_of(columns: Columns, one: int) -> tuple[int, int]:
+def row_of(columns: TimelineColumns, one: int) -> tuple[int, int]:
     """The track and the row of a slice."""
     lane = int(np.searchsorted(columns.lane_slice, one, "right")) - 1
     track = int(np.searchsorted(columns.track_lane, lane, "right")) - 1
     return track, lane - int(columns.track_lane[track])
 
 
-def found_slices(columns: Columns, chosen: Int64) -> list[Found]:
+def found_slices(columns: TimelineColumns, chosen: Int64) -> list[Found]:
     """Slices with their names, in the given order."""
     slices, found = columns.slices, []
     for one in chosen.tolist():
@@ -158,7 +158,7 @@ def found_slices(columns: Columns, chosen: Int64) -> list[Found]:
     return found
 
 
-def within(columns: Columns, tracks: Int64, begin: int, end: int) -> Int64:
+def within(columns: TimelineColumns, tracks: Int64, begin: int, end: int) -> Int64:
     """The slices of some tracks that lie in a stretch of time at least in part, ascending.
 
     Slices without a length count at their instant.
@@ -189,7 +189,7 @@ def stretch_of(begin: float, end: float) -> tuple[int, int]:
     return bounds[0], max(bounds[1], bounds[0] + 1)
 
 
-def asked_tracks(columns: Columns, tracks: Collection[int] | None) -> Int64:
+def asked_tracks(columns: TimelineColumns, tracks: Collection[int] | None) -> Int64:
     """The tracks that were asked for, ascending; all of them for None.
 
     Raises:

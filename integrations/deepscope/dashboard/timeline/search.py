@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.dashboard.timeline.answers import Durations, Matches
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineColumns
 from deepscope.dashboard.timeline.names import cut, found_slices, shown, whole_name
 from deepscope.errors import OptionError
 from deepscope.printable import printable
@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]
 class NameIndex:
     """The names of a timeline as they are looked for: as shown and as recorded."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: TimelineColumns) -> None:
         labels = columns.labels
         self._whole = [printable(text) for text in labels.recorded]
         self._shown = [shown(title, text) for title, text in zip(labels.titles, labels.recorded, strict=True)]
@@ -43,7 +43,7 @@ class NameIndex:
 
 
 def search(
-    columns: Columns,
+    columns: TimelineColumns,
     names: NameIndex,
     text: str,
     *,
@@ -68,7 +68,7 @@ def search(
     return _matches(columns, np.flatnonzero(wanted[columns.slices.label]), from_ns, limit)
 
 
-def at_line(columns: Columns, file: str, line: int, *, from_ns: float = 0, limit: int = 100) -> Matches:
+def at_line(columns: TimelineColumns, file: str, line: int, *, from_ns: float = 0, limit: int = 100) -> Matches:
     """The slices that belong to a line of code: its runs, what it called, the work that it owns.
 
     Raises:
@@ -79,7 +79,7 @@ def at_line(columns: Columns, file: str, line: int, *, from_ns: float = 0, limit
     return _matches(columns, found, from_ns, limit)
 
 
-def _matches(columns: Columns, found: Int64, from_ns: float, limit: int) -> Matches:
+def _matches(columns: TimelineColumns, found: Int64, from_ns: float, limit: int) -> Matches:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise OptionError("limit", limit, f"no number of slices; it takes one from 1 to {MOST_FOUND:,}")
     if from_ns != from_ns:  # noqa: PLR0124  not a number
@@ -108,7 +108,7 @@ BINS = 40
 _LONGEST = 10
 
 
-def durations_of(columns: Columns, names: NameIndex, name: str, kind: str) -> Durations:
+def durations_of(columns: TimelineColumns, names: NameIndex, name: str, kind: str) -> Durations:
     """The durations of the slices of a kind that bear a name, as it is shown or as it was recorded.
 
     Percentiles are those of the nearest rank. Slices of no duration stand in the first bin.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.dashboard.timeline.answers import Busy, Selection, Sum
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Columns
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineColumns
 from deepscope.dashboard.timeline.counters import change_in
 from deepscope.dashboard.timeline.levels import covered_before, ranges
 from deepscope.dashboard.timeline.names import asked_tracks, shown_name, stretch_of, within
@@ -29,7 +29,9 @@ class _Part(NamedTuple):
     time_ns: Int64
 
 
-def selection_of(columns: Columns, begin: float, end: float, tracks: Collection[int] | None = None) -> Selection:
+def selection_of(
+    columns: TimelineColumns, begin: float, end: float, tracks: Collection[int] | None = None
+) -> Selection:
     """The sums over some tracks (None: all) between two instants.
 
     Raises:
@@ -63,13 +65,13 @@ def _none() -> _Part:
     return _Part(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def _clipped(columns: Columns, rows: Int64, begin: int, end: int) -> Int64:
+def _clipped(columns: TimelineColumns, rows: Int64, begin: int, end: int) -> Int64:
     """How much of each slice lies between two instants."""
     slices = columns.slices
     return np.asarray(np.maximum(np.minimum(slices.end[rows], end) - np.maximum(slices.start[rows], begin), 0))
 
 
-def _own_time(columns: Columns, rows: Int64, begin: int, end: int) -> _Part:
+def _own_time(columns: TimelineColumns, rows: Int64, begin: int, end: int) -> _Part:
     """The operators' own time: without that of the operators called from them."""
     time = _clipped(columns, rows, begin, end)
     place = np.searchsorted(columns.operators, rows)
@@ -82,7 +84,7 @@ def _own_time(columns: Columns, rows: Int64, begin: int, end: int) -> _Part:
     return _Part(rows, np.maximum(own, 0))
 
 
-def _by_line(columns: Columns, rows: Int64, begin: int, end: int, own: _Part | None) -> list[Sum]:
+def _by_line(columns: TimelineColumns, rows: Int64, begin: int, end: int, own: _Part | None) -> list[Sum]:
     """The work of some slices by line. Parts of a slice follow each other in its time (`own` or all of it)."""
     parts = columns.work
     low, high = np.searchsorted(parts.slice, rows, "left"), np.searchsorted(parts.slice, rows, "right")
@@ -112,7 +114,7 @@ def _by_line(columns: Columns, rows: Int64, begin: int, end: int, own: _Part | N
     ]
 
 
-def _by_name(columns: Columns, part: _Part) -> list[Sum]:
+def _by_name(columns: TimelineColumns, part: _Part) -> list[Sum]:
     """Times by name, the largest, and then one of all others."""
     slices, labels = columns.slices, columns.labels
     if not len(part.slice):

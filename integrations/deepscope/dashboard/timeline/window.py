@@ -9,9 +9,9 @@ import numpy as np
 
 from deepscope.analysis.array_ops.intervals import union
 from deepscope.dashboard.timeline.answers import TrackWindow, Window
-from deepscope.dashboard.timeline.columns import Columns
+from deepscope.dashboard.timeline.columns import TimelineColumns
 from deepscope.dashboard.timeline.counters import bins_for, counter_window, edges_of
-from deepscope.dashboard.timeline.levels import TOP, Shown, dominant, ranges, resolution_of, shown
+from deepscope.dashboard.timeline.levels import TOP, LevelEntries, dominant, ranges, resolution_of, shown
 from deepscope.dashboard.timeline.names import asked_tracks, shown_name, stretch_of
 from deepscope.errors import OptionError
 from deepscope.trace.arrays import distinct_places
@@ -40,7 +40,9 @@ class _Drawn(NamedTuple):
     busy: Int64
 
 
-def window_of(columns: Columns, begin: float, end: float, pixels: int, tracks: Collection[int] | None = None) -> Window:
+def window_of(
+    columns: TimelineColumns, begin: float, end: float, pixels: int, tracks: Collection[int] | None = None
+) -> Window:
     """What a window shows on some tracks (None: all), for a screen so many pixels wide.
 
     Raises:
@@ -68,7 +70,7 @@ def window_of(columns: Columns, begin: float, end: float, pixels: int, tracks: C
     )
 
 
-def _by_track(columns: Columns, drawn: _Drawn, name: Int64, tracks: Int64) -> list[TrackWindow]:
+def _by_track(columns: TimelineColumns, drawn: _Drawn, name: Int64, tracks: Int64) -> list[TrackWindow]:
     lanes = columns.track_lane
     low, high = np.searchsorted(drawn.lane, lanes[tracks]), np.searchsorted(drawn.lane, lanes[tracks + 1])
     kind = columns.labels.kind[drawn.label] if len(drawn.label) else drawn.label
@@ -92,7 +94,7 @@ def _by_track(columns: Columns, drawn: _Drawn, name: Int64, tracks: Int64) -> li
     return found
 
 
-def _drawn(columns: Columns, found: Shown, begin: int, end: int) -> _Drawn:
+def _drawn(columns: TimelineColumns, found: LevelEntries, begin: int, end: int) -> _Drawn:
     """The entries of a window with what they are. Of groups that go beyond it only the slices in it count."""
     slices, levels = columns.slices, columns.levels
     joined = np.flatnonzero(found.ref < 0)
@@ -112,7 +114,7 @@ def _drawn(columns: Columns, found: Shown, begin: int, end: int) -> _Drawn:
     return _trimmed(columns, drawn, joined, group, begin=begin, end=end)
 
 
-def _trimmed(columns: Columns, drawn: _Drawn, joined: Int64, group: Int64, *, begin: int, end: int) -> _Drawn:
+def _trimmed(columns: TimelineColumns, drawn: _Drawn, joined: Int64, group: Int64, *, begin: int, end: int) -> _Drawn:
     """The same where groups (rows of `drawn`, with their numbers) go beyond the window: what of them lies in it."""
     slices, levels = columns.slices, columns.levels
     # What has no length and stands at the window's end is not in it, though it lies not beyond.
@@ -134,7 +136,7 @@ def _trimmed(columns: Columns, drawn: _Drawn, joined: Int64, group: Int64, *, be
     return drawn if kept.all() else _Drawn(*(column[kept] for column in drawn))
 
 
-def _dominant(columns: Columns, rows: Int64, group: Int64, groups: int) -> tuple[Int64, Int64]:
+def _dominant(columns: TimelineColumns, rows: Int64, group: Int64, groups: int) -> tuple[Int64, Int64]:
     """Label and place with the most time among some slices, by group; `rows` stand by group."""
     slices = columns.slices
     label, place = slices.label[rows].astype(np.int64), slices.place[rows].astype(np.int64)

@@ -31,7 +31,7 @@ TRACKS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Slices:
+class PerfettoSlices:
     """Slices in order of track and time; arrays of shape (n,)."""
 
     track: Int64
@@ -49,7 +49,7 @@ class Slices:
 
 
 @dataclass(frozen=True, slots=True)
-class Counter:
+class PerfettoCounter:
     """A number over time; arrays of shape (m,)."""
 
     name: str
@@ -63,14 +63,14 @@ class TrackGroup:
 
     name: str
     tracks: list[str]
-    slices: Slices
-    counters: list[Counter] = field(default_factory=list)
+    slices: PerfettoSlices
+    counters: list[PerfettoCounter] = field(default_factory=list)
     left_out: int = 0
     """Slices that are not here since there were too many: the shortest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class PerfettoTimeline:
     """All that is shown of one trace, its times on its own clock."""
 
     rank: int
@@ -83,14 +83,14 @@ class Timeline:
         return min((int(one.slices.start_ns.min()) for one in self.groups if len(one.slices)), default=0)
 
 
-def timeline_of(analysis: Analysis, rank: int, limit: int) -> Timeline:
+def timeline_of(analysis: Analysis, rank: int, limit: int) -> PerfettoTimeline:
     """The timeline of a trace (or a step of it), with at most `limit` slices on the CPU's and the devices' tracks."""
     names = _line_names(analysis)
     work = analysis.attribution.work
     devices = list(work.busy) if work.metric == "device" else []
     groups = [_training(analysis), _cpu_lines(analysis, names, limit)]
     groups += [_device_lines(analysis, device, names, limit // len(devices)) for device in devices]
-    return Timeline(rank, analysis.attribution.trace.base_ns, groups)
+    return PerfettoTimeline(rank, analysis.attribution.trace.base_ns, groups)
 
 
 def _line_names(analysis: Analysis) -> list[str]:
@@ -113,7 +113,7 @@ def _training(analysis: Analysis) -> TrackGroup:
     first = np.flatnonzero(~goes_on)
     last = np.append(first[1:], len(phase))[: len(first)] - 1
     names = [*(f"step {number}" for number in steps.number[shown].tolist()), *PHASES]
-    slices = Slices(
+    slices = PerfettoSlices(
         track=np.repeat([0, 1], [len(shown), len(first)]),
         start_ns=np.concatenate((steps.spans.start[shown], start[first])),
         end_ns=np.concatenate((steps.spans.end[shown], end[last])),
@@ -121,7 +121,7 @@ def _training(analysis: Analysis) -> TrackGroup:
         names=names,
     )
     memory = [
-        Counter(
+        PerfettoCounter(
             f"memory {one.device} (bytes)",
             np.array([point.at_ns for point in one.curve], np.int64),
             {"allocated": np.array([point.allocated_bytes for point in one.curve], np.int64)},
@@ -145,7 +145,7 @@ def _cpu_lines(analysis: Analysis, names: list[str], limit: int) -> TrackGroup:
     threads = [attribution.trace.threads[number] for number in used.tolist()]
     start, end = events.start_ns[node], events.end_ns[node]
     order = np.lexsort((-end, start, track))
-    slices = Slices(track[order], start[order], end[order], runs.location[counted][order], names)
+    slices = PerfettoSlices(track[order], start[order], end[order], runs.location[counted][order], names)
     words = [
         printable(one.name if str(one.tid) in one.name else f"{one.name or 'thread'} {one.tid}") for one in threads
     ]
@@ -176,7 +176,7 @@ def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int)
     order = np.lexsort((work.start_ns[rows], track))
     rows, track, line = rows[order], track[order], line[order]
     kernel, name = distinct_places(trace.events.name[work.event[rows]])
-    slices = Slices(
+    slices = PerfettoSlices(
         track=track,
         start_ns=work.start_ns[rows],
         end_ns=work.end_ns[rows],
@@ -193,7 +193,7 @@ def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int)
     )
 
 
-def _fewer(slices: Slices, limit: int) -> Slices:
+def _fewer(slices: PerfettoSlices, limit: int) -> PerfettoSlices:
     """At most `limit` slices: neighbours on a track are joined, those with the smallest gaps first.
 
     What is joined has the sum of the durations, and says how many slices it stands for.
@@ -210,7 +210,7 @@ def _fewer(slices: Slices, limit: int) -> Slices:
     first = np.flatnonzero(begins)
     count = np.add.reduceat(slices.figures["kernels"], first)
     many = len(slices.names)
-    return Slices(
+    return PerfettoSlices(
         track=slices.track[first],
         start_ns=slices.start_ns[first],
         end_ns=np.maximum.reduceat(slices.end_ns, first),
@@ -224,15 +224,15 @@ def _fewer(slices: Slices, limit: int) -> Slices:
     )
 
 
-def _apart(slices: Slices) -> Slices:
+def _apart(slices: PerfettoSlices) -> PerfettoSlices:
     """Slices of a track that do not overlap: one that would ends where the next begins; its figures stay whole."""
     end = slices.end_ns.copy()
     same = np.flatnonzero(slices.track[1:] == slices.track[:-1])
     end[same] = np.minimum(end[same], slices.start_ns[same + 1])
-    return Slices(slices.track, slices.start_ns, end, slices.name, slices.names, slices.figures)
+    return PerfettoSlices(slices.track, slices.start_ns, end, slices.name, slices.names, slices.figures)
 
 
-def _counters(analysis: Analysis, work: OwnedWork, device: int) -> list[Counter]:
+def _counters(analysis: Analysis, work: OwnedWork, device: int) -> list[PerfettoCounter]:
     """How busy the device is, and how much work waits for it, in equal stretches of the window."""
     if not len(analysis.window.start):
         return []
@@ -249,8 +249,8 @@ def _counters(analysis: Analysis, work: OwnedWork, device: int) -> list[Counter]
     deepest = np.zeros(len(width), np.int64)
     np.maximum.at(deepest, place[inside], queue.queued[rows][inside])
     return [
-        Counter(f"device {device} busy (%)", edges[:-1], {"busy": busy}),
-        Counter(f"device {device} queue", edges[:-1], {"queued": deepest}),
+        PerfettoCounter(f"device {device} busy (%)", edges[:-1], {"busy": busy}),
+        PerfettoCounter(f"device {device} queue", edges[:-1], {"queued": deepest}),
     ]
 
 
@@ -258,12 +258,12 @@ LIMIT = 200_000
 """Slices of CPU tracks, and as many of device tracks, over all ranks: what a browser opens at ease."""
 
 
-def timelines(analyses: Iterable[Analysis], ranks: int = 1, limit: int = LIMIT) -> list[Timeline]:
+def timelines(analyses: Iterable[Analysis], ranks: int = 1, limit: int = LIMIT) -> list[PerfettoTimeline]:
     """The timelines of the traces of so many ranks."""
     return [timeline_of(one, rank_of(one), max(limit // max(ranks, 1), 1)) for one in analyses]
 
 
-def perfetto_text(shown: list[Timeline]) -> Iterator[str]:
+def perfetto_text(shown: list[PerfettoTimeline]) -> Iterator[str]:
     """The file, piece by piece."""
     origin = min((one.base_ns + one.begin_ns for one in shown), default=0)
     left_out = sum(group.left_out for one in shown for group in one.groups)
@@ -302,7 +302,7 @@ def _events(group: TrackGroup, pid: int, prefix: str, shift: int) -> Iterator[st
         yield from _samples(counter, pid, shift)
 
 
-def _samples(counter: Counter, pid: int, shift: int) -> Iterator[str]:
+def _samples(counter: PerfettoCounter, pid: int, shift: int) -> Iterator[str]:
     name = json.dumps(counter.name)
     series = {word: values.tolist() for word, values in counter.series.items()}
     for row, at in enumerate(counter.at_ns.tolist()):

@@ -14,8 +14,8 @@ import msgspec
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.records import Profile
-from deepscope.records.columns import Column, ColumnTable, column_table, table_names
-from deepscope.records.frames import arrow_table, wanted
+from deepscope.records.columns import ColumnTable, RecordColumn, column_table, table_names
+from deepscope.records.frames import arrow_table, import_extra
 from deepscope.report.csv_report import cell
 from deepscope.store.analyses import rank_of
 
@@ -50,7 +50,7 @@ def write_csv_files(tables: Iterable[ColumnTable], folder: Path) -> list[str]:
     return written
 
 
-def _cells(column: Column) -> list[Any]:
+def _cells(column: RecordColumn) -> list[Any]:
     if column.words is not None:
         safe = [*map(cell, column.words), ""]  # -1 lands on the last place
         return [safe[code] for code in column.values]
@@ -68,7 +68,7 @@ def write_parquet_files(tables: Iterable[ColumnTable], folder: Path) -> list[str
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    parquet = wanted("pyarrow.parquet")
+    parquet = import_extra("pyarrow.parquet")
     folder.mkdir(parents=True, exist_ok=True)
     writers: dict[str, Any] = {}
     with ExitStack() as open_files:

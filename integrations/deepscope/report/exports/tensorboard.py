@@ -14,11 +14,11 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.counter_levels import levels
-from deepscope.analysis.numbers.memory import DeviceCurve
+from deepscope.analysis.numbers.memory import MemoryCurve
 from deepscope.analysis.tables.memory import device_name
 from deepscope.analysis.tables.steps import step_table
 from deepscope.records import Step
-from deepscope.records.frames import wanted
+from deepscope.records.frames import import_extra
 from deepscope.store.analyses import rank_of
 from deepscope.trace.model import Int64, Trace
 
@@ -145,7 +145,7 @@ def _window(analysis: Analysis) -> list[Step]:
     ]
 
 
-def _peaks(curve: DeviceCurve, start: Int64, end: Int64) -> Int64:
+def _peaks(curve: MemoryCurve, start: Int64, end: Int64) -> Int64:
     """The most that was allocated within each step, what was there as it began included; shape (s,)."""
     first = np.searchsorted(curve.ts_ns, start, "left")
     last = np.searchsorted(curve.ts_ns, end, "left")
@@ -161,9 +161,9 @@ def write_events(analyses: Iterable[Analysis], folder: Path) -> int:
     Raises:
         MissingExtraError: tensorboard is not installed.
     """
-    writer_module = wanted("tensorboard.summary.writer.event_file_writer", "tensorboard")
-    events = wanted("tensorboard.compat.proto.event_pb2", "tensorboard")
-    summaries = wanted("tensorboard.compat.proto.summary_pb2", "tensorboard")
+    writer_module = import_extra("tensorboard.summary.writer.event_file_writer", "tensorboard")
+    events = import_extra("tensorboard.compat.proto.event_pb2", "tensorboard")
+    summaries = import_extra("tensorboard.compat.proto.summary_pb2", "tensorboard")
     count = 0
     waiting = list(_numbered(analyses))
     for rank, points in waiting:

@@ -17,13 +17,13 @@ from deepscope.ranks.detail import CollectiveBeside, LineBeside, NumberBeside, R
 from deepscope.ranks.ended import Ends, end_sentences
 from deepscope.ranks.results import (
     Cause,
-    Clock,
     CollectiveRow,
     DomainRow,
-    Figure,
     GroupRow,
     LinkRow,
     PairRow,
+    RankClock,
+    RankFigure,
     RankRow,
     RanksReport,
     Straggler,
@@ -44,7 +44,7 @@ _TABLES: dict[str, tuple[str, type[msgspec.Struct]]] = {
     "operator": ("varying", VaryingRow),
     "line": ("lines", VaryingLine),
     "straggler": ("stragglers", Straggler),
-    "clock": ("clocks", Clock),
+    "clock": ("clocks", RankClock),
     "domain": ("domains", DomainRow),
     "link": ("links", LinkRow),
 }
@@ -273,6 +273,6 @@ def late_words(row: Straggler) -> str:
     return words + (f"; the others wait {time_text(row.held_ns)} for it" if row.held_ns else "")
 
 
-def figure_words(one: Figure) -> tuple[str, str]:
+def figure_words(one: RankFigure) -> tuple[str, str]:
     """A figure's value, and the median of the others."""
     return number_text(one.value, one.kind), number_text(one.typical, one.kind)

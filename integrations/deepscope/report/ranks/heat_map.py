@@ -8,7 +8,7 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, time_text
 from deepscope.ranks.results import PairRow, RankRow, RanksReport
 from deepscope.records.ranges import ranges
-from deepscope.report.layout import Column, Style, Styles, cell_len, cut_end, render
+from deepscope.report.layout import Style, Styles, TextColumn, cell_len, cut_end, render
 from deepscope.report.ranks.forms import median_own
 
 LEVELS = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (0.05, "░"))
@@ -124,11 +124,11 @@ def _matrix(
     ranks = _ranks(rows)
     most = max((row.time_ns for row in rows), default=0)
     hot = {(row.source, row.target) for row in rows if most and row.time_ns == most}
-    columns = [Column(title, [f"from {rank}" for rank in ranks], right=False)]
+    columns = [TextColumn(title, [f"from {rank}" for rank in ranks], right=False)]
     for target in ranks:
         cells = [texts.get((source, target), "·") or "0" for source in ranks]
         heat: list[Style | None] = [styles.warm if (source, target) in hot else None for source in ranks]
-        columns.append(Column(f"to {target}", cells, styles=heat))
+        columns.append(TextColumn(f"to {target}", cells, styles=heat))
     yield from render(columns, width, title_style=styles.title)
 
 

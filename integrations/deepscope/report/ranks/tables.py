@@ -10,7 +10,7 @@ from typing import Any
 from deepscope.ranks.results import CollectiveRow, RankRow, RanksReport
 from deepscope.records.places import short_place
 from deepscope.report.event_names import readable
-from deepscope.report.layout import Column, Style, Styles
+from deepscope.report.layout import Style, Styles, TextColumn
 from deepscope.report.ranks.forms import CAUSES, collective_name, group_name
 from deepscope.report.ranks.heat_map import LEVELS, level
 from deepscope.report.table_column import ColumnOf, cell_text, field, text_column
@@ -244,13 +244,13 @@ def slowest_first(report: RanksReport) -> list[RankRow]:
     return sorted(report.ranks, key=lambda row: (-row.own_ns, row.rank))
 
 
-def rank_columns(report: RanksReport, rows: Sequence[RankRow], styles: Styles) -> list[Column]:
+def rank_columns(report: RanksReport, rows: Sequence[RankRow], styles: Styles) -> list[TextColumn]:
     """The rows, and the median, the least and the most of all ranks below them where some are left out."""
     extra = _summaries(report, is_cut=len(rows) < len(report.ranks))
     marks = report.slowest if len(report.ranks) > len(report.slowest) else []
     titles = [f"{MARK if row.rank in marks else ' '} {row.rank}" if marks else str(row.rank) for row in rows]
     own = median(row.own_ns for row in report.ranks)
-    columns = [Column("rank", titles + [name for name, _ in extra])]
+    columns = [TextColumn("rank", titles + [name for name, _ in extra])]
     for number in rank_numbers(report):
         known = [value for row in report.ranks if (value := number.value(row)) is not None]
         if any(known):

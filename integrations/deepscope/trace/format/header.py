@@ -17,7 +17,7 @@ from deepscope.trace.format.audit import AuditAccount
 from deepscope.trace.format.compiled_code import CompiledCode
 from deepscope.trace.format.counters import CounterAccount
 from deepscope.trace.format.held_memory import MemoryAccount
-from deepscope.trace.format.settings import Settings
+from deepscope.trace.format.settings import ProcessSettings
 from deepscope.trace.format.tolerant import Count, LineNumber, Moment, salvaged, with_depth
 
 FORMAT = 2
@@ -234,7 +234,7 @@ class Spread(msgspec.Struct, frozen=True):
     """The middle one is the median."""
 
 
-class StepTimes(msgspec.Struct, frozen=True):
+class UnrecordedStepTimes(msgspec.Struct, frozen=True):
     """How long steps took on the thread that makes them; the first one of the run is left out."""
 
     steps: Count = 0
@@ -332,14 +332,14 @@ class Header(msgspec.Struct, kw_only=True):
     versions: dict[str, str] = {}
     """Of `python`, `torch` and `lightning`."""
     configuration: Configuration | None = None
-    settings: Settings | None = None
+    settings: ProcessSettings | None = None
     schedule: dict[str, Count] | None = None
     """The schedule's numbers as used, where a short run shortened it; None for a function of the user's."""
     recorder_ns: dict[str, Count] = {}
     """What `prepare`, `start`, `stop` and `export` of the window cost the thread that recorded."""
-    recorded_steps: StepTimes | None = None
+    recorded_steps: UnrecordedStepTimes | None = None
     """Of the windows so far; None where the window has no steps."""
-    plain_steps: StepTimes | None = None
+    plain_steps: UnrecordedStepTimes | None = None
     """Outside windows and warm-ups, before this window or after it; None where fewer than five are known."""
     machine: MachineUse | None = None
     clock: Clock | None = None

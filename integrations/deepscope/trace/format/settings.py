@@ -40,7 +40,7 @@ class ParallelSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     bucket_bytes: Count = 0
 
 
-class Settings(msgspec.Struct, omit_defaults=True):
+class ProcessSettings(msgspec.Struct, omit_defaults=True):
     """What is set in the process, so that no advice recommends what is so already."""
 
     autocast: str = ""

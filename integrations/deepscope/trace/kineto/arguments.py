@@ -24,7 +24,7 @@ _MOST = 2.0**40
 """Of a number with a fraction."""
 
 
-class Table(dict[Any, int]):
+class Interned(dict[Any, int]):
     """Value → index, in order of first sight."""
 
     def __missing__(self, value: Any) -> int:
@@ -195,7 +195,7 @@ where one is named."""
 class _Texts(dict[bytes, int]):
     """JSON text → its index among the strings, -1 for no text."""
 
-    def __init__(self, strings: Table) -> None:
+    def __init__(self, strings: Interned) -> None:
         super().__init__({b"": -1})
         self._strings = strings
 
@@ -207,7 +207,7 @@ class _Texts(dict[bytes, int]):
 class Arguments:
     """Gathers the fields of events that have arguments; `strings` gets their texts."""
 
-    def __init__(self, strings: Table) -> None:
+    def __init__(self, strings: Interned) -> None:
         self._strings = strings
         self._texts = _Texts(strings)
         self._sparse: dict[str, list[tuple[Int64, Array]]] = defaultdict(list)

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from deepscope.errors import DeepScopeError
 from deepscope.processes import Progress, serve
-from deepscope.trace.kineto.event_columns import Columns
+from deepscope.trace.kineto.event_columns import EventColumns
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import CHUNK_BYTES
 
 
-def decode_part(text: bytes) -> Columns | None:
+def decode_part(text: bytes) -> EventColumns | None:
     """The columns of a JSON array of events; None where it is not whole, or holds events that other parts may end."""
-    columns = Columns()
+    columns = EventColumns()
     pieces = Pieces(_chunks(text), "")
     try:
         for piece in pieces:

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.kineto.arguments import Arguments, Table
+from deepscope.trace.kineto.arguments import Arguments, Interned
 from deepscope.trace.kineto.decode import NOTHING, Args, Buffer, Event
-from deepscope.trace.kineto.heads import Heads, Moments, PhaseGroup
+from deepscope.trace.kineto.heads import Heads, MomentColumns, PhaseGroup
 from deepscope.trace.model import Int32, Int64
 
 
@@ -78,14 +78,14 @@ Mask = npt.NDArray[np.bool_]
 _ABSENT = Args()
 
 
-class Columns:
+class EventColumns:
     """Gathers pieces (`add`) and what other processes gathered (`join`), and yields each table once at the end."""
 
     def __init__(self) -> None:
-        self.strings = Table()
-        self.threads = Table()
+        self.strings = Interned()
+        self.threads = Interned()
         self.arguments = Arguments(self.strings)
-        self.moments = Moments()
+        self.moments = MomentColumns()
         self.process_names: dict[Any, str] = {}
         self.thread_names: dict[tuple[Any, Any], str] = {}
         self.count = 0
@@ -191,7 +191,7 @@ class Columns:
         elif event.name == "thread_name":
             self.thread_names[event.pid, event.tid] = args.name
 
-    def join(self, other: Columns) -> None:
+    def join(self, other: EventColumns) -> None:
         """Take all of `other`, which gathered the events behind these; it is used up."""
         strings = self.strings.codes(other.strings)
         threads = self.threads.codes(other.threads)

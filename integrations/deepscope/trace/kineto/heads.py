@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.kineto.arguments import Table, ints
+from deepscope.trace.kineto.arguments import Interned, ints
 from deepscope.trace.kineto.decode import FAILURES, NOTHING, Args, Buffer, Event
 from deepscope.trace.model import CounterEvents, Flows, Int32, Int64, MemoryEvents
 
@@ -65,10 +65,10 @@ class Heads:
         threads: gets (pid, tid).
     """
 
-    def __init__(self, strings: Table, threads: Table) -> None:
+    def __init__(self, strings: Interned, threads: Interned) -> None:
         self._strings = strings
         self._threads = threads
-        self._codes = Table()
+        self._codes = Interned()
         self._keys: list[_Key] = []
         self._group = np.zeros(0, np.uint8)
         self._is_start = np.zeros(0, np.bool_)
@@ -133,7 +133,7 @@ _Key = tuple[str, str, str, Any, Any]
 """Phase, category, name, pid and tid."""
 
 
-class Moments:
+class MomentColumns:
     """Gathers rows, and yields each table once at the end; times are in nanoseconds."""
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class Moments:
         if args:
             self._parts["memory"].append(np.stack((times, threads, *(ints(read(args)) for read in _MEMORY)), axis=1))
 
-    def add_counters(self, names: list[str], times: Int64, text: Buffer, strings: Table) -> None:
+    def add_counters(self, names: list[str], times: Int64, text: Buffer, strings: Interned) -> None:
         """Samples of counters; `text` is the JSON array in which they stand."""
         rows = [
             (ts, strings[name], strings[series], value)
@@ -161,7 +161,7 @@ class Moments:
         self._parts["counters"].append(np.array([row[:3] for row in rows], np.int64).reshape(-1, 3))
         self._samples.append(np.array([row[3] for row in rows], np.float64))
 
-    def join(self, other: Moments, strings: Int32, threads: Int32) -> None:
+    def join(self, other: MomentColumns, strings: Int32, threads: Int32) -> None:
         """Take all of `other`, whose strings and threads have these indexes here."""
         for name, parts in other._parts.items():
             rows = np.concatenate(parts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
 from deepscope.trace.kineto.decoding_process import decode_part
-from deepscope.trace.kineto.event_columns import Columns
+from deepscope.trace.kineto.event_columns import EventColumns
 from deepscope.trace.kineto.pieces import Pieces
 from deepscope.trace.kineto.source import likely_json_bytes
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from types import TracebackType
 
-    from deepscope.trace.kineto.event_columns import Columns
+    from deepscope.trace.kineto.event_columns import EventColumns
 
 
 WORTH_BYTES = 128 << 20
@@ -53,12 +53,12 @@ class Decoders:
             if process is not None:
                 process.end()
 
-    def decode(self, text: bytes) -> Columns | None:
+    def decode(self, text: bytes) -> EventColumns | None:
         """The columns of a JSON array of events, by the next free process; None where it cannot do it or is gone."""
         import pickle
 
         process = self._free.get()
-        part: Columns | None = None
+        part: EventColumns | None = None
         try:
             if process is not None:
                 part = pickle.loads(process.ask(text))  # noqa: S301  made by this package's own process
@@ -75,7 +75,7 @@ _AHEAD = 8
 """Texts decoded here, at most, while one before them is still under way."""
 
 
-def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> None:
+def decode_together(pieces: Pieces, columns: EventColumns, decoders: Decoders) -> None:
     """Takes texts from `pieces`, decodes them here and by `decoders`, and joins the results into `columns` in order.
 
     If a process fails at a text (damaged, events begun and ended apart, its own death), this text and all behind it go
@@ -86,7 +86,7 @@ def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> Non
         from concurrent.futures import ThreadPoolExecutor
     except RuntimeError:
         return
-    waiting: deque[tuple[bytes, Future[Columns | None]]] = deque()
+    waiting: deque[tuple[bytes, Future[EventColumns | None]]] = deque()
     with ThreadPoolExecutor(decoders.workers, "deepscope-decode") as threads:
         while True:
             is_first_done = bool(waiting) and waiting[0][1].done()
@@ -106,7 +106,7 @@ def decode_together(pieces: Pieces, columns: Columns, decoders: Decoders) -> Non
             columns.join(part)
 
 
-def _asked(threads: ThreadPoolExecutor, decoders: Decoders, text: bytes) -> Future[Columns | None]:
+def _asked(threads: ThreadPoolExecutor, decoders: Decoders, text: bytes) -> Future[EventColumns | None]:
     """Decoded by the next free process."""
     try:
         return threads.submit(decoders.decode, text)
@@ -114,12 +114,12 @@ def _asked(threads: ThreadPoolExecutor, decoders: Decoders, text: bytes) -> Futu
         return _known(None)
 
 
-def _done(text: bytes) -> Future[Columns | None]:
+def _done(text: bytes) -> Future[EventColumns | None]:
     """Decoded here and now."""
     return _known(decode_part(text))
 
 
-def _known(part: Columns | None) -> Future[Columns | None]:
-    future: Future[Columns | None] = Future()
+def _known(part: EventColumns | None) -> Future[EventColumns | None]:
+    future: Future[EventColumns | None] = Future()
     future.set_result(part)
     return future

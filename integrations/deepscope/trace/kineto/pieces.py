@@ -13,7 +13,7 @@ from deepscope.trace.kineto.decode import FAILURES, Buffer, Event, decode_events
 from deepscope.trace.kineto.file_head import ADVICE, BLANK, FileHead, Text, take_head, take_tail
 
 
-class Span(NamedTuple):
+class EventSpan(NamedTuple):
     """Where one whole event stands in a buffer."""
 
     start: int
@@ -25,14 +25,14 @@ _DEEPEST = 10_000
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|"', re.DOTALL)
 
 
-def spans(buffer: Buffer) -> tuple[list[Span], int]:
+def spans(buffer: Buffer) -> tuple[list[EventSpan], int]:
     """Events that stand whole in `buffer`, and where the array of events closes (-1: not here).
 
     `buffer` begins between two events. The slow way, by brackets alone: for pieces that do not decode as they were cut.
     A lone quote is a string that the buffer's end cuts. Where an event is nested deeper than any decoder goes,
     the events before it come with `TOO_DEEP`.
     """
-    found: list[Span] = []
+    found: list[EventSpan] = []
     depth = start = 0
     for match in _TOKEN.finditer(buffer):
         first = match[0][:1]
@@ -50,7 +50,7 @@ def spans(buffer: Buffer) -> tuple[list[Span], int]:
                 return found, (match.start() if first == b"]" else -1)
             depth -= 1
             if depth == 0 and first == b"}":
-                found.append(Span(start, match.end()))
+                found.append(EventSpan(start, match.end()))
     return found, -1
 
 

@@ -77,7 +77,7 @@ def likely_json_bytes(name: str, size_bytes: int) -> int:
     return size_bytes * (_GZIP_RATIO if name.endswith(".gz") else 1)
 
 
-class Source:
+class TraceSource:
     """An iterable over chunks; afterwards `damage` says what is wrong with the compression, if anything.
 
     Raises `NoTraceError` when opened on what is not there, and `TraceError` when a file unpacks to more than

@@ -20,7 +20,7 @@ from deepscope.trials.child.imports import ImportActions
 from deepscope.trials.child.loaders import Loaders
 from deepscope.trials.child.modules import OutermostModules, is_compiled
 from deepscope.trials.child.steps import StepClock
-from deepscope.trials.facts import TRAINERS, DistributedFacts, Facts, ModuleFacts, OptimizerFacts, TrainerFacts
+from deepscope.trials.facts import TRAINERS, DistributedFacts, ModuleFacts, OptimizerFacts, ProgramFacts, TrainerFacts
 
 _EVALUATION = ("lightning.pytorch.loops.evaluation_loop", "pytorch_lightning.loops.evaluation_loop")
 
@@ -98,11 +98,11 @@ class Seen:
 
         kind.__init__ = begun
 
-    def facts(self, program: Path | None) -> Facts:
+    def facts(self, program: Path | None) -> ProgramFacts:
         """All of it, at the end of the run."""
         has_cuda = torch.cuda.is_initialized()
         cudnn = torch.backends.cudnn
-        return Facts(
+        return ProgramFacts(
             cores=cores(),
             threads=torch.get_num_threads(),
             has_cuda=has_cuda,

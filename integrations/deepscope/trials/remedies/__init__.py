@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from deepscope.trials.remedies import distributed, lightning, loader, modules, optimizer, switches
-from deepscope.trials.remedy import Remedy
+from deepscope.trials.remedy import AppliedRemedy
 
-REMEDIES: dict[str, Remedy] = {
+REMEDIES: dict[str, AppliedRemedy] = {
     one.name: one
     for module in (switches, loader, optimizer, lightning, distributed, modules)
     for one in module.REMEDIES
@@ -13,6 +13,6 @@ REMEDIES: dict[str, Remedy] = {
 """By name; what takes long to start comes last."""
 
 
-def remedies_of(finding: str) -> list[Remedy]:
+def remedies_of(finding: str) -> list[AppliedRemedy]:
     """Those that answer a finding, by its code."""
     return [one for one in REMEDIES.values() if finding in one.findings]

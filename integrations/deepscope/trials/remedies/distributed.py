@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deepscope.trials.facts import DistributedFacts, Facts
+from deepscope.trials.facts import DistributedFacts, ProgramFacts
 from deepscope.trials.messages import Settings
-from deepscope.trials.remedy import Decision, Remedy
+from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
     from deepscope.trials.child.hands import Hands
@@ -16,18 +16,18 @@ _BUCKET_MB = 100
 _DEFAULT_MB = 25
 
 
-def _wrapped(facts: Facts) -> DistributedFacts | str:
+def _wrapped(facts: ProgramFacts) -> DistributedFacts | str:
     return facts.distributed or "the program makes no DistributedDataParallel"
 
 
-def _static(facts: Facts) -> Decision:
+def _static(facts: ProgramFacts) -> Decision:
     found = _wrapped(facts)
     if isinstance(found, str):
         return found
     return "the graph is static already" if found.static_graph else {}
 
 
-def _buckets(facts: Facts) -> Decision:
+def _buckets(facts: ProgramFacts) -> Decision:
     found = _wrapped(facts)
     if isinstance(found, str):
         return found
@@ -44,14 +44,14 @@ def _set(settings: Settings, hands: Hands, **fixed: object) -> None:
 
 
 REMEDIES = (
-    Remedy(
+    AppliedRemedy(
         name="static-graph",
         written="DistributedDataParallel(static_graph=True)",
         findings=("DS014", "DS016"),
         decide=_static,
         apply=partial(_set, static_graph=True),
     ),
-    Remedy(
+    AppliedRemedy(
         name="larger-buckets",
         written="DistributedDataParallel(bucket_cap_mb={bucket_cap_mb})",
         findings=("DS014", "DS015"),

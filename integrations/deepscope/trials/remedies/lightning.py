@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deepscope.trials.facts import TRAINERS, Facts, TrainerFacts
+from deepscope.trials.facts import TRAINERS, ProgramFacts, TrainerFacts
 from deepscope.trials.messages import Settings
-from deepscope.trials.remedy import Decision, Remedy
+from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
     from deepscope.trials.child.hands import Hands
@@ -18,7 +18,7 @@ _TIMES_RARER = 4
 _NO_TRAINER = "the program makes no Lightning Trainer"
 
 
-def _logging(facts: Facts) -> Decision:
+def _logging(facts: ProgramFacts) -> Decision:
     trainer = facts.trainer
     if trainer is None:
         return _NO_TRAINER
@@ -29,7 +29,7 @@ def _logging(facts: Facts) -> Decision:
     return {"log_every_n_steps": _LOG_EVERY}
 
 
-def _validation(facts: Facts) -> TrainerFacts | str:
+def _validation(facts: ProgramFacts) -> TrainerFacts | str:
     trainer = facts.trainer
     if trainer is None:
         return _NO_TRAINER
@@ -38,7 +38,7 @@ def _validation(facts: Facts) -> TrainerFacts | str:
     return trainer
 
 
-def _within_epochs(facts: Facts) -> Decision:
+def _within_epochs(facts: ProgramFacts) -> Decision:
     trainer = _validation(facts)
     if isinstance(trainer, str):
         return trainer
@@ -50,7 +50,7 @@ def _within_epochs(facts: Facts) -> Decision:
     return {"val_check_interval": int(interval * _TIMES_RARER)}
 
 
-def _epochs(facts: Facts) -> Decision:
+def _epochs(facts: ProgramFacts) -> Decision:
     trainer = _validation(facts)
     if isinstance(trainer, str):
         return trainer
@@ -59,7 +59,7 @@ def _epochs(facts: Facts) -> Decision:
     return {"check_val_every_n_epoch": trainer.check_val_every_n_epoch * _TIMES_RARER}
 
 
-def _batches(facts: Facts) -> Decision:
+def _batches(facts: ProgramFacts) -> Decision:
     trainer = _validation(facts)
     return trainer if isinstance(trainer, str) else {"limit_val_batches": 0.25}
 
@@ -74,7 +74,7 @@ def _set(settings: Settings, hands: Hands) -> None:
         )
 
 
-_TRAINER = partial(Remedy, apply=_set, draws_otherwise=True)
+_TRAINER = partial(AppliedRemedy, apply=_set, draws_otherwise=True)
 
 REMEDIES = (
     _TRAINER(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deepscope.trials.facts import Facts, LoaderFacts
+from deepscope.trials.facts import LoaderFacts, ProgramFacts
 from deepscope.trials.messages import Settings
-from deepscope.trials.remedy import Decision, Remedy
+from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
     from deepscope.trials.child.hands import Hands
@@ -18,7 +18,7 @@ _PREFETCH = 4
 _NO_LOADER = "the program iterates over no DataLoader while it trains"
 
 
-def _workers(facts: Facts) -> Decision:
+def _workers(facts: ProgramFacts) -> Decision:
     if not facts.loaders:
         return _NO_LOADER
     reasons = [_against_workers(loader, facts) for loader in facts.loaders]
@@ -27,7 +27,7 @@ def _workers(facts: Facts) -> Decision:
     return {"num_workers": min(MOST_WORKERS, max(1, facts.cores - 1))}
 
 
-def _against_workers(loader: LoaderFacts, facts: Facts) -> str:
+def _against_workers(loader: LoaderFacts, facts: ProgramFacts) -> str:
     """Why a loader can have no workers; "" where it can."""
     reason = ""
     if loader.workers:
@@ -56,14 +56,14 @@ def _give_workers(settings: Settings, hands: Hands) -> None:
     hands.construct_with(DataLoader, keywords)
 
 
-def _with_workers(facts: Facts) -> list[LoaderFacts] | str:
+def _with_workers(facts: ProgramFacts) -> list[LoaderFacts] | str:
     if not facts.loaders:
         return _NO_LOADER
     found = [loader for loader in facts.loaders if loader.workers]
     return found or "the loader has no workers"
 
 
-def _persistent(facts: Facts) -> Decision:
+def _persistent(facts: ProgramFacts) -> Decision:
     found = _with_workers(facts)
     if isinstance(found, str):
         return found
@@ -74,7 +74,7 @@ def _persistent(facts: Facts) -> Decision:
     return {}
 
 
-def _prefetch(facts: Facts) -> Decision:
+def _prefetch(facts: ProgramFacts) -> Decision:
     found = _with_workers(facts)
     if isinstance(found, str):
         return found
@@ -83,7 +83,7 @@ def _prefetch(facts: Facts) -> Decision:
     return {"prefetch_factor": _PREFETCH}
 
 
-def _pin(facts: Facts) -> Decision:
+def _pin(facts: ProgramFacts) -> Decision:
     if not facts.loaders:
         return _NO_LOADER
     if not facts.has_cuda:
@@ -108,7 +108,7 @@ def _set_pinned(_: Settings, hands: Hands) -> None:
 
 
 REMEDIES = (
-    Remedy(
+    AppliedRemedy(
         name="loader-workers",
         written="DataLoader(num_workers={num_workers})",
         findings=("DS003", "DS013"),
@@ -116,7 +116,7 @@ REMEDIES = (
         apply=_give_workers,
         draws_otherwise=True,
     ),
-    Remedy(
+    AppliedRemedy(
         name="persistent-workers",
         written="DataLoader(persistent_workers=True)",
         findings=("DS021", "DS003"),
@@ -124,14 +124,14 @@ REMEDIES = (
         apply=partial(_set_with_workers, persistent_workers=True),
         draws_otherwise=True,
     ),
-    Remedy(
+    AppliedRemedy(
         name="prefetch",
         written="DataLoader(prefetch_factor={prefetch_factor})",
         findings=("DS003",),
         decide=_prefetch,
         apply=_set_with_workers,
     ),
-    Remedy(
+    AppliedRemedy(
         name="pin-memory",
         written="DataLoader(pin_memory=True)",
         findings=("DS002", "DS003"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deepscope.trials.facts import Facts
+from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.messages import Settings
-from deepscope.trials.remedy import Decision, Remedy
+from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
     from deepscope.trials.child.hands import Hands
@@ -16,7 +16,7 @@ BFLOAT16_ROUNDING = 2.0**-9
 _NO_MODULE = "the program calls no module with parameters while it trains"
 
 
-def _compile(facts: Facts) -> Decision:
+def _compile(facts: ProgramFacts) -> Decision:
     if not facts.modules:
         return _NO_MODULE
     if all(one.is_compiled for one in facts.modules):
@@ -36,7 +36,7 @@ def _compile_modules(settings: Settings, hands: Hands) -> None:
     hands.modules.listen(found)
 
 
-def _channels_last(facts: Facts) -> Decision:
+def _channels_last(facts: ProgramFacts) -> Decision:
     if not facts.modules:
         return _NO_MODULE
     found = [one for one in facts.modules if one.has_convolutions]
@@ -66,7 +66,7 @@ def _to_channels_last(settings: Settings, hands: Hands) -> None:
     hands.modules.listen(found)
 
 
-def _autocast(facts: Facts) -> Decision:
+def _autocast(facts: ProgramFacts) -> Decision:
     if not facts.modules:
         return _NO_MODULE
     if all(one.under_autocast for one in facts.modules):
@@ -105,14 +105,14 @@ def _in_float32(output: Any, torch: Any) -> Any:
 
 
 REMEDIES = (
-    Remedy(
+    AppliedRemedy(
         name="channels-last",
         written="model.to(memory_format=torch.channels_last), the images, too",
         findings=("DS017",),
         decide=_channels_last,
         apply=_to_channels_last,
     ),
-    Remedy(
+    AppliedRemedy(
         name="autocast",
         written='torch.autocast("{device}", dtype=torch.bfloat16) around the forward pass',
         findings=("DS006", "DS018"),
@@ -120,7 +120,7 @@ REMEDIES = (
         apply=_under_autocast,
         rounding=BFLOAT16_ROUNDING,
     ),
-    Remedy(
+    AppliedRemedy(
         name="compile",
         written="model.compile()",
         findings=("DS004", "DS005", "DS007", "DS010", "DS020"),

@@ -7,15 +7,15 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from deepscope.trials.facts import Facts
+from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.messages import Settings
-from deepscope.trials.remedy import Decision, Remedy
+from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
     from deepscope.trials.child.hands import Hands
 
 
-def _fused(facts: Facts) -> Decision:
+def _fused(facts: ProgramFacts) -> Decision:
     takers = [one for one in facts.optimizers if one.takes_fused]
     if not takers:
         return f"{_kinds(facts)} has no fused form"
@@ -24,7 +24,7 @@ def _fused(facts: Facts) -> Decision:
     return {}
 
 
-def _foreach(facts: Facts) -> Decision:
+def _foreach(facts: ProgramFacts) -> Decision:
     takers = [one for one in facts.optimizers if one.takes_foreach]
     if not takers:
         return f"{_kinds(facts)} has no foreach form"
@@ -35,7 +35,7 @@ def _foreach(facts: Facts) -> Decision:
     return {}
 
 
-def _kinds(facts: Facts) -> str:
+def _kinds(facts: ProgramFacts) -> str:
     return ", ".join(dict.fromkeys(one.kind for one in facts.optimizers)) or "the optimizer"
 
 
@@ -72,7 +72,7 @@ def _refusing(begin: Callable[..., None], hands: Hands) -> Callable[..., None]:
     return begun
 
 
-def _set_to_none(facts: Facts) -> Decision:
+def _set_to_none(facts: ProgramFacts) -> Decision:
     return {} if facts.zeroes_in_place else "gradients are set to None already"
 
 
@@ -95,7 +95,7 @@ def _to_none(zero: Callable[..., None]) -> Callable[..., None]:
 
 
 REMEDIES = (
-    Remedy(
+    AppliedRemedy(
         name="fused-optimizer",
         written="fused=True in the optimizer",
         findings=("DS011",),
@@ -103,7 +103,7 @@ REMEDIES = (
         apply=functools.partial(_construct, "fused"),
         clashes=frozenset({"foreach-optimizer"}),
     ),
-    Remedy(
+    AppliedRemedy(
         name="foreach-optimizer",
         written="foreach=True in the optimizer",
         findings=("DS011",),
@@ -111,7 +111,7 @@ REMEDIES = (
         apply=functools.partial(_construct, "foreach"),
         clashes=frozenset({"fused-optimizer"}),
     ),
-    Remedy(
+    AppliedRemedy(
         name="zero-grad-to-none",
         written="zero_grad(set_to_none=True)",
         findings=("DS009",),

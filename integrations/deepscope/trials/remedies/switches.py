@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deepscope.trials.facts import Facts
+from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.messages import Settings
-from deepscope.trials.remedy import Decision, Remedy
+from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
     from deepscope.trials.child.hands import Hands
@@ -15,7 +15,7 @@ TF32_ROUNDING = 2.0**-11
 """TF32 has ten bits behind the point."""
 
 
-def _thread_a_core(facts: Facts) -> Decision:
+def _thread_a_core(facts: ProgramFacts) -> Decision:
     workers = max((loader.workers for loader in facts.loaders), default=0)
     free = max(1, facts.cores - workers)
     if facts.threads == free:
@@ -24,7 +24,7 @@ def _thread_a_core(facts: Facts) -> Decision:
     return {"threads": free}
 
 
-def _one_thread(facts: Facts) -> Decision:
+def _one_thread(facts: ProgramFacts) -> Decision:
     if facts.threads == 1:
         return "there is one thread already"
     return {"threads": 1}
@@ -36,7 +36,7 @@ def _set_threads(settings: Settings, hands: Hands) -> None:
     hands.hold(torch, "set_num_threads", lambda setter: setter(settings["threads"]))
 
 
-def _tf32(facts: Facts) -> Decision:
+def _tf32(facts: ProgramFacts) -> Decision:
     if not facts.has_tf32:
         return "the program uses no device that multiplies in TF32"
     if facts.matmul_precision != "highest":
@@ -50,7 +50,7 @@ def _set_precision(settings: Settings, hands: Hands) -> None:
     hands.hold(torch, "set_float32_matmul_precision", lambda setter: setter(settings["precision"]))
 
 
-def _benchmark(facts: Facts) -> Decision:
+def _benchmark(facts: ProgramFacts) -> Decision:
     if not facts.has_cuda:
         return "the program uses no CUDA device"
     if not any(module.has_convolutions for module in facts.modules):
@@ -72,7 +72,7 @@ def _set_benchmark(settings: Settings, hands: Hands) -> None:
     hands.applied()
 
 
-def _anomaly(facts: Facts) -> Decision:
+def _anomaly(facts: ProgramFacts) -> Decision:
     return {} if facts.has_anomaly_detection else "anomaly detection is off"
 
 
@@ -83,7 +83,7 @@ def _no_anomaly(settings: Settings, hands: Hands) -> None:
     hands.hold(torch, "set_anomaly_enabled", lambda setter: setter(False))
 
 
-def _deterministic(facts: Facts) -> Decision:
+def _deterministic(facts: ProgramFacts) -> Decision:
     return {} if facts.is_deterministic else "deterministic algorithms are not asked for"
 
 
@@ -103,7 +103,7 @@ def _not_deterministic(settings: Settings, hands: Hands) -> None:
 
 
 REMEDIES = (
-    Remedy(
+    AppliedRemedy(
         name="threads",
         written="torch.set_num_threads({threads})",
         findings=("DS029", "DS039", "DS003"),
@@ -111,7 +111,7 @@ REMEDIES = (
         apply=_set_threads,
         clashes=frozenset({"one-thread"}),
     ),
-    Remedy(
+    AppliedRemedy(
         name="one-thread",
         written="torch.set_num_threads({threads})",
         findings=("DS007", "DS029", "DS039"),
@@ -119,20 +119,20 @@ REMEDIES = (
         apply=_set_threads,
         clashes=frozenset({"threads"}),
     ),
-    Remedy(
+    AppliedRemedy(
         name="anomaly-off",
         written="torch.autograd.set_detect_anomaly(False)",
         findings=("DS022",),
         decide=_anomaly,
         apply=_no_anomaly,
     ),
-    Remedy(
+    AppliedRemedy(
         name="deterministic-off",
         written="torch.use_deterministic_algorithms(False)",
         decide=_deterministic,
         apply=_not_deterministic,
     ),
-    Remedy(
+    AppliedRemedy(
         name="matmul-precision",
         written='torch.set_float32_matmul_precision("{precision}")',
         findings=("DS006",),
@@ -140,7 +140,7 @@ REMEDIES = (
         apply=_set_precision,
         rounding=TF32_ROUNDING,
     ),
-    Remedy(
+    AppliedRemedy(
         name="cudnn-benchmark",
         written="torch.backends.cudnn.benchmark = True",
         decide=_benchmark,

@@ -13,11 +13,11 @@ from deepscope_lsp.answers import ListedTrace, ResolvedPath, Run
 from deepscope_lsp.engine.profile.scales import mean_step_ns, program_of
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.recorded_path import parts_of
-from deepscope_lsp.engine.session import Session
+from deepscope_lsp.engine.session import EditorSession
 from deepscope_lsp.engine.wording import quantities
 
 
-def resolve_place(session: Session, project: Project, path: str, line: int) -> ResolvedPath | None:
+def resolve_place(session: EditorSession, project: Project, path: str, line: int) -> ResolvedPath | None:
     """Where a path stands here; None where nothing here answers to it.
 
     A path is taken as recorded first. A relative one names the file of the trace that ends with it, if only one
@@ -54,7 +54,7 @@ def _recorded(project: Project, path: str) -> str | None:
     return ending[0] if len(ending) == 1 else None
 
 
-def _open_line(session: Session, path: str, line: int) -> tuple[str, int]:
+def _open_line(session: EditorSession, path: str, line: int) -> tuple[str, int]:
     """The line of a file that is open is where its recorded text stands now."""
     for document in session.documents.values():
         if document.path == path and document.binding is not None:

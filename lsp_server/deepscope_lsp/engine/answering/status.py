@@ -17,7 +17,7 @@ from deepscope_lsp.answers import Comparison, Remark, ShownTrace, State, Status,
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.profile.scales import mean_step_ns, program_of
 from deepscope_lsp.engine.project import Project
-from deepscope_lsp.engine.session import Session
+from deepscope_lsp.engine.session import EditorSession
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.uris import to_path
 
@@ -147,12 +147,12 @@ def _machine_remarks(profile: Profile, words: str, beginning: str) -> Iterator[R
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
-def can_be_tried(session: Session, project: Project, code: str) -> bool:
+def can_be_tried(session: EditorSession, project: Project, code: str) -> bool:
     """Whether a remedy of the finding can be applied from outside, to a program that is here."""
     return bool(remedies_of(code)) and _program(session, project) != []
 
 
-def try_command(session: Session, project: Project, code: str) -> TryCommand:
+def try_command(session: EditorSession, project: Project, code: str) -> TryCommand:
     """The command's words; the program's own arguments, which no trace tells, go behind them.
 
     Raises:
@@ -170,7 +170,7 @@ def try_command(session: Session, project: Project, code: str) -> TryCommand:
     return TryCommand(arguments=["try", code, *trace, "--", *program], folder=project.root, program=program[-1])
 
 
-def _program(session: Session, project: Project) -> list[str]:
+def _program(session: EditorSession, project: Project) -> list[str]:
     """What runs the recorded program: its file, or `-m` and its name; nothing where neither is here."""
     if project.index is None:
         return []

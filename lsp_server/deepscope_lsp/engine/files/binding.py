@@ -20,7 +20,7 @@ from deepscope_lsp.engine.recorded_path import Locate
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownLine:
     """One measured line as it stands in the buffer."""
 
     line: int
@@ -54,7 +54,7 @@ class Binding:
         """Follows an edit of the buffer."""
         self.map.spliced(splice.start, splice.removed, splice.inserted)
 
-    def shown_between(self, first: int, last: int, *, with_changed: bool) -> list[Shown]:
+    def shown_between(self, first: int, last: int, *, with_changed: bool) -> list[ShownLine]:
         """The measured lines from `first` to `last`, in order; those known to have another text only `with_changed`."""
         if self.mark is Mark.OTHER_TEXT and not with_changed:
             return []
@@ -62,20 +62,20 @@ class Binding:
         if with_changed:
             for line, home in self.map.changed_between(first, last).items():
                 if (record := self.file.lines.get(home)) is not None:
-                    shown.append(Shown(line, record, Mark.EDITED))
+                    shown.append(ShownLine(line, record, Mark.EDITED))
             shown.sort(key=lambda one: one.line)
         return shown
 
-    def shown_at(self, line: int, *, with_changed: bool) -> Shown | None:
+    def shown_at(self, line: int, *, with_changed: bool) -> ShownLine | None:
         """What is measured of one line."""
         found = self.shown_between(line, line, with_changed=with_changed)
         return found[0] if found else None
 
-    def _unchanged_between(self, first: int, last: int) -> Iterator[Shown]:
+    def _unchanged_between(self, first: int, last: int) -> Iterator[ShownLine]:
         for line in range(first, last + 1):
             home = self.map.recorded_line(line)
             if home is not None and (record := self.file.lines.get(home)) is not None:
-                yield Shown(line, record, self.mark)
+                yield ShownLine(line, record, self.mark)
 
 
 def bind(index: ProfileIndex, recorded: str, buffer: Buffer, path: str | None) -> Binding:

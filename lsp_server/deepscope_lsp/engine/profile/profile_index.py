@@ -22,7 +22,7 @@ PATH_SHARE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallEdge:
     """One caller or callee of a line, with the device and CPU time of the calls between them."""
 
     line: Line
@@ -52,7 +52,7 @@ class ProfileIndex:
         self._opened: dict[Depth, list[PathNode]] = {}
         self._joined: dict[Depth, tuple[JoinedNode, ...]] = {}
         self._below: dict[tuple[str, int], Node] = {}
-        self._function_callers: dict[tuple[str, int], list[Call]] = {}
+        self._function_callers: dict[tuple[str, int], list[CallEdge]] = {}
         by_place: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
         for line in (*profile.lines, *profile.library_lines):
             by_place[line.file][line.line].append(line)
@@ -115,26 +115,26 @@ class ProfileIndex:
             found[function.function.rsplit(".", 1)[-1]].append(function)
         return dict(found)
 
-    def callers(self, file: str, line: int) -> list[Call]:
+    def callers(self, file: str, line: int) -> list[CallEdge]:
         """Lines that call the function in which this line stands, on paths through this line; most time first."""
         return self._calls(file, line, up=True)
 
-    def callers_of_function(self, file: str, line: int) -> list[Call]:
+    def callers_of_function(self, file: str, line: int) -> list[CallEdge]:
         """Lines that call the function defined at a line, whichever of its lines ran; most time first."""
         if (file, line) not in self._function_callers:
             self._function_callers[file, line] = self._callers_of_function(file, line)
         return self._function_callers[file, line]
 
-    def _callers_of_function(self, file: str, line: int) -> list[Call]:
+    def _callers_of_function(self, file: str, line: int) -> list[CallEdge]:
         function = next((one for one in self.profile.functions if (one.file, one.line) == (file, line)), None)
         if function is None:
             return []
-        sums: dict[tuple[str, int], Call] = {}
+        sums: dict[tuple[str, int], CallEdge] = {}
         for record in self.lines_of(function):
             for call in self.callers(file, record.line):
                 key = call.line.file, call.line.line
-                before = sums.get(key, Call(call.line, 0, 0, is_backward=True))
-                sums[key] = Call(
+                before = sums.get(key, CallEdge(call.line, 0, 0, is_backward=True))
+                sums[key] = CallEdge(
                     call.line,
                     before.device_ns + call.device_ns,
                     before.cpu_ns + call.cpu_ns,
@@ -166,7 +166,7 @@ class ProfileIndex:
             self._tops[key] = _summed(line.top_kernels for line in lines), _summed(line.top_operators for line in lines)
         return self._tops[key]
 
-    def callees(self, file: str, line: int) -> list[Call]:
+    def callees(self, file: str, line: int) -> list[CallEdge]:
         """Lines reached from this line directly; most time first."""
         return self._calls(file, line, up=False)
 
@@ -188,7 +188,7 @@ class ProfileIndex:
             path.append(tree[place].line)
         return [self.profile.lines[index] for index in path if index != NO_LINE]
 
-    def _calls(self, file: str, line: int, *, up: bool) -> list[Call]:
+    def _calls(self, file: str, line: int, *, up: bool) -> list[CallEdge]:
         tree = self.profile.call_tree
         sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
         for place in self._nodes.get((file, line), ()):
@@ -203,7 +203,9 @@ class ProfileIndex:
         calls = [
             # Autograd runs what a line of the forward pass did below the line that called `backward()`: nothing of it
             # is that line's own work on the CPU.
-            Call(self.profile.lines[index], device_ns, cpu_ns, is_backward=0 < backward_ns == device_ns and not cpu_ns)
+            CallEdge(
+                self.profile.lines[index], device_ns, cpu_ns, is_backward=0 < backward_ns == device_ns and not cpu_ns
+            )
             for index, (device_ns, cpu_ns, backward_ns) in sums.items()
         ]
         return sorted(calls, key=lambda call: (-call.device_ns, -call.cpu_ns))

@@ -18,12 +18,12 @@ from deepscope.report.places import place_name
 from deepscope.report.why_words import no_word, why_words
 from deepscope_lsp.engine.baseline import Baseline, Noise
 from deepscope_lsp.engine.files.binding import Mark
-from deepscope_lsp.engine.profile.profile_index import Call, ProfileIndex
+from deepscope_lsp.engine.profile.profile_index import CallEdge, ProfileIndex
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.recorded_path import Locate
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import fused_words
-from deepscope_lsp.engine.wording.hover_table import Before, numbers_table
+from deepscope_lsp.engine.wording.hover_table import BaselineNumbers, numbers_table
 from deepscope_lsp.engine.wording.quantities import evidence_words, tried_sentences
 
 TOP_COUNT = 5
@@ -180,7 +180,7 @@ def _table(numbers: Numbers, context: HoverContext, old: Numbers | None, noise: 
     baseline, totals = context.baseline, context.index.profile.totals
     if baseline is None:
         return numbers_table(numbers, context.scales, totals)
-    before = Before(old, baseline.index.scales, baseline.index.profile.totals, noise)
+    before = BaselineNumbers(old, baseline.index.scales, baseline.index.profile.totals, noise)
     return numbers_table(numbers, context.scales, totals, before)
 
 
@@ -280,7 +280,7 @@ def _findings(context: HoverContext) -> str:
     return _list("Findings", rows)
 
 
-def _calls(title: str, calls: Sequence[Call], context: HoverContext) -> str:
+def _calls(title: str, calls: Sequence[CallEdge], context: HoverContext) -> str:
     rows = []
     for call in calls[:CALL_COUNT]:
         duration = quantities.duration(context.scales.per_step(call.device_ns or call.cpu_ns))

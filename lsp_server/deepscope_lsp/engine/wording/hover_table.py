@@ -30,7 +30,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class BaselineNumbers:
     """The same line or function in the baseline."""
 
     numbers: Numbers | None
@@ -41,7 +41,7 @@ class Before:
     """What the difference of its own device time is."""
 
 
-def numbers_table(numbers: Numbers, scales: Scales, totals: Totals, before: Before | None = None) -> str:
+def numbers_table(numbers: Numbers, scales: Scales, totals: Totals, before: BaselineNumbers | None = None) -> str:
     """The numbers that are not 0, in a fixed order; "" where all are.
 
     Args:

@@ -11,7 +11,7 @@ import pytest
 
 from deepscope import processes
 from deepscope.dashboard.timeline import index
-from deepscope.dashboard.timeline.columns import Columns
+from deepscope.dashboard.timeline.columns import TimelineColumns
 from deepscope.dashboard.timeline.index import TimelineIndex, open_timeline
 from deepscope.errors import NotATraceError, NoTraceError
 from deepscope.store import cache, load_profile
@@ -53,12 +53,12 @@ def test_another_trace_does_not_use_it(trace: Path) -> None:
     open_timeline(trace)
     file = single_file(str(trace))
     assert file is not None
-    assert load_columns("timeline", file, Columns, partial=False) is not None
-    assert load_columns("timeline", file, Columns, partial=True) is None
+    assert load_columns("timeline", file, TimelineColumns, partial=False) is not None
+    assert load_columns("timeline", file, TimelineColumns, partial=True) is None
     os.utime(trace, ns=(1, 1))
     changed = single_file(str(trace))
     assert changed is not None
-    assert load_columns("timeline", changed, Columns, partial=False) is None
+    assert load_columns("timeline", changed, TimelineColumns, partial=False) is None
 
 
 @pytest.mark.parametrize("apart_bytes", [0, 1 << 40])
@@ -82,7 +82,7 @@ def test_other_code_does_not_use_it(trace: Path, monkeypatch: pytest.MonkeyPatch
     file = single_file(str(trace))
     assert file is not None
     monkeypatch.setattr(cache, "_own_fingerprint", lambda _: "edited")
-    assert load_columns("timeline", file, Columns, partial=False) is None
+    assert load_columns("timeline", file, TimelineColumns, partial=False) is None
 
 
 def test_damage_is_noticed_and_the_trace_read_again(trace: Path) -> None:
