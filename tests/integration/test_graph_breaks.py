@@ -60,5 +60,21 @@ def test_a_recompilation_in_the_window_is_named_at_the_function_with_its_time(br
     assert "size" in str(first.evidence["recompiled_because"])
 
 
+def test_a_function_that_was_compiled_again_and_again_before_the_window_is_named_without_a_saving(
+    broken: Any, tmp_path: Path
+) -> None:
+    for size in (4, 5, 6):
+        broken(torch.randn(size))
+    found = recorded(tmp_path, broken, torch.randn(4))
+    again = {one.line: one for one in found if "earlier_recompilations" in one.evidence}
+    first = again[line_of("def broken(x):")]
+    assert first.evidence["earlier_recompilations"] >= 2, "what follows the break was, too"
+    assert first.evidence["earlier_compiling_ns"] > 0
+    assert "size" in str(first.evidence["recompiled_because"])
+    assert "recompilations" not in first.evidence
+    assert first.saving_ns < first.evidence["earlier_compiling_ns"]
+    assert "mark_dynamic" in first.remedy.text
+
+
 def test_without_it_nothing_is_told_of_compiled_code(broken: Any, tmp_path: Path) -> None:
     assert recorded(tmp_path, broken, torch.randn(4), compiled_lines=False) == []

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from deepscope.capture.dynamo_records import compiled_functions
 from deepscope.capture.evaluation_window import ModelModes
 from deepscope.capture.loader_pass import LoaderPass, PassKind, TimeMark
 from deepscope.capture.run_timer import RunTimer
@@ -61,7 +62,7 @@ class LoopTimer:
         unknown = [name for name, is_known in known.items() if not is_known]
         for name in unknown:
             timer.move(name, "rest", timer.so_far_ns(name))
-        account = timer.account(unknown=unknown)
+        account = timer.account(unknown=unknown, compiled=compiled_functions(timer.began_epoch_ns))
         return account if self._is_first_known else replace(account, first_step_ns=0)
 
     def end_step(self) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter_ns, time_ns
 
 from deepscope.trace.format.run_account import (
     PARTS,
+    CompiledAccount,
     EpochAccount,
     PartAccount,
     RunAccount,
@@ -31,6 +32,7 @@ class RunTimer:
 
     def __init__(self) -> None:
         self._began_ns = self._since_ns = perf_counter_ns()
+        self.began_epoch_ns = time_ns()
         self._recording_ns = 0
         """Of the time since then."""
         self._part: RunPartName = "start"
@@ -143,14 +145,20 @@ class RunTimer:
         if len(self._epochs) > MOST_EPOCHS:
             self._epochs = list(_by_pairs(self._epochs))
 
-    def account(self, *, unknown: Collection[RunPartName] = ()) -> RunAccount:
-        """Of the run up to now; `unknown`: parts that are not measured, so that others have their time."""
+    def account(self, *, unknown: Collection[RunPartName] = (), compiled: Sequence[CompiledAccount] = ()) -> RunAccount:
+        """Of the run up to now.
+
+        Args:
+            unknown: parts that are not measured, so that others have their time.
+            compiled: what was compiled since `began_epoch_ns`.
+        """
         self.turn_to("rest")
         self.keep_epoch()
         counts = self._counts | {"data": self._counts["steps"]}
         parts = [PartAccount(name, self._times_ns[name], counts[name]) for name in PARTS]
         known = [part for part in parts if part.name not in unknown]
-        return RunAccount(self._since_ns - self._began_ns, known, self._first_step_ns, list(self._epochs))
+        length_ns = self._since_ns - self._began_ns
+        return RunAccount(length_ns, known, self._first_step_ns, list(self._epochs), [*compiled])
 
     def _interrupt(self, part: RunPartName) -> None:
         """What an evaluation logs is the evaluation's, and all before the first step is the start's."""

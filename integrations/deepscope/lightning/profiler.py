@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import process_facts as process
+from deepscope.capture.dynamo_records import compiled_functions
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.termination import guarded
@@ -320,7 +321,7 @@ class DeepProfiling(_LightningProfiler):
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
         if not self._timer.has_come("checkpoint") and getattr(trainer, "checkpoint_callbacks", None):
             unknown.append("checkpoint")  # Lightning 2.1 has no action for it
-        return self._timer.account(unknown=unknown)
+        return self._timer.account(unknown=unknown, compiled=compiled_functions(self._timer.began_epoch_ns))
 
     @guarded
     def _end_run(self) -> None:

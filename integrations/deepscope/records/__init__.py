@@ -37,7 +37,7 @@ from deepscope.records.tables import (
     Step,
 )
 from deepscope.records.trace_info import DETAILS, PHASES, WHOLE, Detail, LineSource, PartOf, SourceFile, TraceInfo, View
-from deepscope.records.whole_run import Audit, RunEpoch, RunPart, WholeRun
+from deepscope.records.whole_run import Audit, CompiledFunction, RunEpoch, RunPart, WholeRun
 from deepscope.records.why import Part, PartKey, PartKind, Peaks, Rate, Verdict, Why
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "CallNode",
     "Collective",
     "CollectiveCall",
+    "CompiledFunction",
     "Costs",
     "CounterBlock",
     "CounterSeries",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from deepscope.records.merging import First, Joined, Largest, Sum, distinct, merged_by, table
+from deepscope.records.merging import First, Joined, Largest, Sum, distinct, largest_first, merged_by, table
 
 
 class RunPart(msgspec.Struct, kw_only=True):
@@ -35,6 +35,20 @@ class RunEpoch(msgspec.Struct, kw_only=True):
     """The wait for data."""
 
 
+class CompiledFunction(msgspec.Struct, kw_only=True):
+    """A function that torch.compile compiled in the run."""
+
+    file: First[str]
+    line: First[int]
+    """The function's first one."""
+    function: First[str]
+    times: Largest
+    time_ns: Sum
+    """To compile it, both passes, as often as it was."""
+    reason: First[str] = ""
+    """Why it was compiled again, the last time; "" where it was compiled once."""
+
+
 class WholeRun(msgspec.Struct, kw_only=True):
     """The parts sum to the run's length; a part that was not measured is missing."""
 
@@ -42,6 +56,10 @@ class WholeRun(msgspec.Struct, kw_only=True):
     """From its begin to its end."""
     parts: Annotated[list[RunPart], merged_by(table("name"))]
     epochs: Annotated[list[RunEpoch], merged_by(table("number", order=attrgetter("number")))] = []
+    compiled: Annotated[
+        list[CompiledFunction], merged_by(table("file", "line", "function", order=largest_first("time_ns")))
+    ] = []
+    """Its time is part of the steps', or of whatever else went on meanwhile."""
     first_step_ns: Largest = 0
     """With its wait for data."""
     ranks: Sum = 1
@@ -59,6 +77,11 @@ class WholeRun(msgspec.Struct, kw_only=True):
     def share(self, *names: str) -> float:
         """These parts of the run without what recording took, 0 to 1."""
         return self.time_ns(*names) / self.program_ns if self.program_ns else 0.0
+
+    @property
+    def compiling_share(self) -> float:
+        """What compiling takes of the run without what recording took, 0 to 1."""
+        return min(sum(one.time_ns for one in self.compiled) / self.program_ns, 1.0) if self.program_ns else 0.0
 
     @property
     def steps(self) -> int:

@@ -15,7 +15,7 @@ from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.shapes import without_framework
-from deepscope.report.whole_run import slowing_words
+from deepscope.report.whole_run import compiled_place, slowing_words
 
 RunCause = Literal[
     "out of memory",
@@ -28,6 +28,7 @@ RunCause = Literal[
     "evaluation",
     "checkpoint",
     "logging",
+    "compiling",
     "outside steps",
     "unknown",
 ]
@@ -71,11 +72,12 @@ def run_verdict(profile: Profile) -> RunVerdict:
         return steps
     if slowing := slowing_words(run):
         steps = replace(steps, sentence=f"{steps.sentence} {slowing}")
-    beside = _beside_steps(run)
+    beside = _beside_steps(run, profile.trace.project_root)
     if beside is None:
         return steps
     of_run, words = beside
-    if steps.share is not None and steps.share * run.share("steps", "data") >= of_run.share:
+    usual = max(run.share("steps", "data") - run.compiling_share, 0.0)  # the window's are steps that compile nothing
+    if steps.share is not None and steps.share * usual >= of_run.share:
         return replace(steps, sentence=f"{steps.sentence} {words}")
     return RunVerdict(of_run.cause, of_run.share, f"{words} {steps.sentence}")
 
@@ -89,16 +91,27 @@ _BESIDE: dict[RunCause, tuple[str, str]] = {
 """The part of the run that each one is, and its words."""
 
 
-def _beside_steps(run: WholeRun) -> tuple[_Candidate, str] | None:
-    """What takes most of the whole run beside its steps, and in words; None where that is little."""
-    candidates = (_Candidate(cause, run.share(part)) for cause, (part, _) in _BESIDE.items())
+def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | None:
+    """What takes most of the whole run beside its usual steps, and in words; None where that is little."""
+    candidates = [_Candidate(cause, run.share(part)) for cause, (part, _) in _BESIDE.items()]
+    candidates.append(_Candidate("compiling", run.compiling_share))
     first = max(candidates, key=lambda one: one.share)
     if first.share < _RIVAL:
         return None
+    if first.cause == "compiling":
+        return first, printable(_compiling_words(run, first.share, project_root))
     name, words = _BESIDE[first.cause]
     times = next(part.times for part in run.parts if part.name == name)
     often = f": {times:,} times, {time_text(run.time_ns(name) / run.ranks / times)} each" if times > 1 else ""
     return first, f"{words.format(share_text(first.share, 1))}{often}."
+
+
+def _compiling_words(run: WholeRun, share: float, project_root: str) -> str:
+    most = run.compiled[0]
+    words = f"Compiling takes {share_text(share, 1)} of the run, most of it at {compiled_place(most, project_root)}"
+    if most.times < 2:
+        return f"{words}."
+    return f"{words}: {most.times:,} times" + (f", the last time since {most.reason}." if most.reason else ".")
 
 
 def _of_steps(profile: Profile) -> RunVerdict:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Literal
 
 import msgspec
 
 from deepscope.quantities import time_text
-from deepscope.records import Profile, RunEpoch, WholeRun
+from deepscope.records import CompiledFunction, Profile, RunEpoch, WholeRun
+from deepscope.records.places import short_place
 from deepscope.report.table_column import ColumnOf, field
 
 _LEAST_EPOCHS = 4
 _RISING = 0.75
 """Of the epochs, so many are slower than the one before."""
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
+"""How dynamo names what follows a graph break."""
 _SLOWER = 1.2
 """The last one's steps beside the first one's."""
 
 
 class RunRow(msgspec.Struct):
-    """A part of the run, or an epoch's steps with their wait for data; times are means of the ranks."""
+    """A part of the run, what was compiled in it, or an epoch's steps with their wait for data.
 
-    section: Literal["run", "first step", "epoch"]
+    Times are means of the ranks.
+    """
+
+    section: Literal["run", "first step", "compiled", "epoch"]
     name: str
     time_ns: int
     whole_ns: int
@@ -45,7 +52,9 @@ NAMES = {
 def run_rows(profile: Profile) -> list[RunRow]:
     """The rows of the run that a profile's trace is of; none where nothing is known of it."""
     run = profile.whole_run
-    return [] if run is None else [*_parts(run), *_first_step(run), *_epochs(run)]
+    if run is None:
+        return []
+    return [*_parts(run), *_first_step(run), *_compiled(run, profile.trace.project_root), *_epochs(run)]
 
 
 def slowing_words(run: WholeRun) -> str:
@@ -78,6 +87,21 @@ def _parts(run: WholeRun) -> list[RunRow]:
 
 def _first_step(run: WholeRun) -> list[RunRow]:
     return [RunRow("first step", "", run.first_step_ns, 0, 1)] if run.first_step_ns else []
+
+
+def _compiled(run: WholeRun, project_root: str) -> list[RunRow]:
+    whole_ns = run.program_ns // run.ranks
+    return [
+        RunRow("compiled", compiled_place(one, project_root), one.time_ns // run.ranks, whole_ns, one.times)
+        for one in run.compiled
+    ]
+
+
+def compiled_place(one: CompiledFunction, project_root: str) -> str:
+    """The function, and where it begins."""
+    resumed = _RESUMED.fullmatch(one.function)
+    name = one.function if resumed is None else f"{resumed[1]} behind line {resumed[2]}"
+    return f"{short_place(one.file, one.line, project_root)} {name}"
 
 
 def _epochs(run: WholeRun) -> list[RunRow]:

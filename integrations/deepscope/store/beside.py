@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from deepscope.errors import NoTraceError
-from deepscope.records import Profile, RunEpoch, RunPart, WholeRun
+from deepscope.records import CompiledFunction, Profile, RunEpoch, RunPart, WholeRun
 from deepscope.records.findings import Try
 from deepscope.records.merging import RankRecords, merge
 from deepscope.store.files import TraceFile
@@ -65,6 +65,7 @@ def _read_account(trace: Path) -> WholeRun | None:
         duration_ns=account.duration_ns,
         parts=[RunPart(**asdict(part)) for part in account.parts],
         epochs=[RunEpoch(**asdict(epoch)) for epoch in account.epochs],
+        compiled=[CompiledFunction(**asdict(one)) for one in account.compiled],
         first_step_ns=account.first_step_ns,
     )
 

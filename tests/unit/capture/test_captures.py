@@ -20,8 +20,8 @@ import torch
 
 import deepscope
 from deepscope.capture.compiled import captures
-from deepscope.capture.compiled.breaks import PythonFrame
 from deepscope.capture.compiled.captures import CaptureHold
+from deepscope.capture.dynamo_records import PythonFrame
 from deepscope.capture.lines import UserCode
 from deepscope.trace.read import read_trace
 

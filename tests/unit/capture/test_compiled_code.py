@@ -14,9 +14,9 @@ import pytest
 
 import deepscope
 from deepscope.capture.compiled import level
-from deepscope.capture.compiled.breaks import Broken, PythonFrame, Recompiled
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch, SeenGraph
 from deepscope.capture.compiled.provenance import compiled_code, frames_of, function_at
+from deepscope.capture.dynamo_records import Broken, Compiled, PythonFrame
 from deepscope.capture.program import record_steps
 from deepscope.lightning import DeepProfiler
 from deepscope.trace.format.compiled_code import CompiledCode, GraphBreak, Recompilation, SourcePlace
@@ -127,10 +127,13 @@ def test_frames_are_read_from_a_stacks_text_outermost_first() -> None:
 def test_breaks_and_recompilations_name_places() -> None:
     code = told(
         breaks=[Broken((PythonFrame(MODEL, 3, "f"), PythonFrame(MODEL, 9, "g")), "why")],
-        recompilations=[Recompiled(PythonFrame(MODEL, 2, "f"), "size", 70)],
+        recompilations=[
+            Compiled(PythonFrame(MODEL, 2, "f"), "size", 70, began_ns=began_ns) for began_ns in (999, 1000)
+        ],
+        since_ns=1000,
     )
     assert code.breaks == [GraphBreak(1, "why")]
-    assert code.recompilations == [Recompilation(2, "size", 70)]
+    assert code.recompilations == [Recompilation(2, "size", 70, earlier=True), Recompilation(2, "size", 70)]
     assert code.places[1] == SourcePlace(0, 9, "g", 0)
 
 

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from deepscope.capture.run_timer import MOST_EPOCHS, RunTimer, write_account
-from deepscope.trace.format.run_account import RunAccount, account_path, decoded_account, encoded_account
+from deepscope.trace.format.run_account import (
+    CompiledAccount,
+    RunAccount,
+    account_path,
+    decoded_account,
+    encoded_account,
+)
 
 Sleep = Callable[[int], None]
 
@@ -145,12 +151,13 @@ def test_the_account_lies_beside_the_traces_that_are_there(sleep: Sleep, tmp_pat
         lambda content: content.replace(b'"steps","time_ns":2', b'"steps","time_ns":3'),
         lambda content: content.replace(b'"format":1', b'"format":2'),
         lambda content: b"\xff" + content,
+        lambda content: content.replace(b'"time_ns":5', b'"time_ns":-5'),
     ],
 )
 def test_a_damaged_account_is_none(sleep: Sleep, damage: Callable[[bytes], bytes]) -> None:
     timer = RunTimer()
     make_step(timer, sleep, 1, 2)
-    content = encoded_account(timer.account())
+    content = encoded_account(timer.account(compiled=[CompiledAccount("net.py", 6, "forward", 2, 5, "k == 1.0")]))
     assert decoded_account(content) is not None
     assert damage(content) != content
     assert decoded_account(damage(content)) is None

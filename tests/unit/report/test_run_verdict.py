@@ -10,6 +10,7 @@ from msgspec import structs
 
 from built_profiles import MODEL, MS, TRAIN, line, training
 from deepscope.records import (
+    CompiledFunction,
     CriticalLine,
     CriticalPath,
     OverviewRow,
@@ -21,6 +22,7 @@ from deepscope.records import (
     key_figures,
 )
 from deepscope.report.run_verdict import run_verdict
+from deepscope.report.whole_run import run_rows
 from recorded_traces import each_trace, profile_of
 
 
@@ -233,6 +235,26 @@ def test_a_run_without_an_account_or_with_little_beside_its_steps_is_told_by_its
     steps = run_verdict(profile)
     profile.whole_run = run_of
     assert run_verdict(profile) == steps
+
+
+def test_compiling_that_takes_much_of_the_run_is_named_with_its_function_and_why_it_came_again() -> None:
+    run_of = whole(steps=900, rest=100)
+    run_of.compiled = [
+        CompiledFunction(file="/job/net.py", line=6, function="forward", times=9, time_ns=400 * MS, reason="k == 1.0"),
+        CompiledFunction(
+            file="/job/net.py", line=6, function="torch_dynamo_resume_in_forward_at_8", times=1, time_ns=100 * MS
+        ),
+    ]
+    profile = run({"CPU": 100}, whole_run=run_of)
+    said = run_verdict(profile)
+    assert (said.cause, said.share) == ("compiling", 0.5)
+    assert said.sentence.startswith(
+        "Compiling takes 50.0% of the run, most of it at /job/net.py:6 forward: 9 times, the last time since k == 1.0. "
+    )
+    assert [row.name for row in run_rows(profile) if row.section == "compiled"] == [
+        "/job/net.py:6 forward",
+        "/job/net.py:6 forward behind line 8",
+    ]
 
 
 def epochs(*each_ms: float) -> list[RunEpoch]:

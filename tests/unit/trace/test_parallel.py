@@ -49,13 +49,13 @@ def small_batches(monkeypatch):
 def joined(monkeypatch):
     """The parts that were decoded elsewhere and joined."""
     parts = []
-    join = parallel.Columns.join
+    join = parallel.EventColumns.join
 
     def noted(columns, other):
         parts.append(other.count)
         join(columns, other)
 
-    monkeypatch.setattr(parallel.Columns, "join", noted)
+    monkeypatch.setattr(parallel.EventColumns, "join", noted)
     return parts
 
 

@@ -16,6 +16,9 @@ from deepscope.trace.names import is_cache_lookup, is_compiled_region
 
 _BROKEN = "the graph breaks here: what follows is a graph of its own, and no kernel is fused across"
 _RECOMPILED = "the function is compiled again within the recorded steps, since its inputs are not like those before"
+_RECOMPILED_BEFORE = "the function was compiled again and again before the recorded steps, since its inputs differ"
+_AGAIN = 2
+"""So often; once is the usual way to sizes that may differ."""
 _KEEP_WHOLE = (
     "Keep the graph whole: what the reason names belongs outside the compiled function, or in tensor operations."
 )
@@ -32,6 +35,13 @@ class _CompiledLine:
     """Reasons."""
     recompilations: list[str] = field(default_factory=list)
     compiling_ns: int = 0
+    earlier: list[str] = field(default_factory=list)
+    earlier_ns: int = 0
+
+    @property
+    def was_recompiled(self) -> bool:
+        """Before the window, oftener than any function may be."""
+        return len(self.earlier) >= _AGAIN
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -40,6 +50,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     runs = facts.analysis.columns["calls"]
     for line, place in _places(facts).items():
+        if not (place.breaks or place.recompilations or place.was_recompiled):
+            continue
         times = int(runs[line]) if place.breaks else 0
         evidence: Evidence = {}
         if place.breaks:
@@ -48,18 +60,28 @@ def _find(facts: Facts) -> Iterator[Finding]:
         if place.recompilations:
             evidence |= {"recompilations": len(place.recompilations), "compiling_ns": place.compiling_ns}
             evidence |= {"recompiled_because": place.recompilations[-1]}
+        if place.was_recompiled:
+            evidence |= {"earlier_recompilations": len(place.earlier), "earlier_compiling_ns": place.earlier_ns}
+            evidence.setdefault("recompiled_because", place.earlier[-1])
         yield RULE.finding(
             facts,
             location=line,
             message="; ".join(text for text, told in _texts(place) if told),
             evidence=evidence,
             saving_ns=place.compiling_ns + min(times, lookups) * (lookup_ns // lookups),
-            remedy=" ".join(([_KEEP_WHOLE] if place.breaks else []) + ([_KEEP_STILL] if place.recompilations else [])),
+            remedy=" ".join(
+                ([_KEEP_WHOLE] if place.breaks else [])
+                + ([_KEEP_STILL] if place.recompilations or place.was_recompiled else [])
+            ),
         )
 
 
 def _texts(place: _CompiledLine) -> tuple[tuple[str, bool], ...]:
-    return (_BROKEN, bool(place.breaks)), (_RECOMPILED, bool(place.recompilations))
+    return (
+        (_BROKEN, bool(place.breaks)),
+        (_RECOMPILED, bool(place.recompilations)),
+        (_RECOMPILED_BEFORE, place.was_recompiled and not place.recompilations),
+    )
 
 
 def _places(facts: Facts) -> dict[int, _CompiledLine]:
@@ -76,7 +98,12 @@ def _places(facts: Facts) -> dict[int, _CompiledLine]:
         if (here := at(broken.place)) is not None:
             here.breaks.append(broken.reason)
     for again in code.recompilations if facts.analysis.extent.spans is None else ():  # in which step, nobody knows
-        if (here := at(again.place)) is not None:
+        if (here := at(again.place)) is None:
+            continue
+        if again.earlier:
+            here.earlier.append(again.reason)
+            here.earlier_ns += again.duration_ns
+        else:
             here.recompilations.append(again.reason)
             here.compiling_ns += again.duration_ns
     return found

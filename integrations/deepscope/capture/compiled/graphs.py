@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from deepscope.capture.compiled.breaks import Broken, Recompiled, graph_breaks, recompilations
 from deepscope.capture.compiled.captures import Captured, captured_graphs
 from deepscope.capture.dynamo import hide_modules
+from deepscope.capture.dynamo_records import Broken, Compiled, graph_breaks, recompilations
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
 
 _MODULE = "torch._inductor.output_code"
@@ -43,7 +43,10 @@ class CompiledRecord:
     """The graphs that ran."""
     breaks: list[Broken] = field(default_factory=list)
     """The graph breaks that were met so far, before the window too."""
-    recompilations: list[Recompiled] = field(default_factory=list)
+    recompilations: list[Compiled] = field(default_factory=list)
+    """Those so far."""
+    since_ns: int = 0
+    """The begin of the window, since the epoch."""
     captures: list[Captured] = field(default_factory=list)
     """The CUDA graphs that were captured so far, before the window too."""
 
@@ -103,7 +106,9 @@ class GraphWatch:
             self._add_living()
         seen, self._seen = self._seen, {}
         graphs = [_describe_graph(graph, key) for graph, key in seen.values()]
-        return CompiledRecord(graphs, graph_breaks(), recompilations(self._since_ns), captured_graphs())
+        return CompiledRecord(
+            graphs, graph_breaks(), recompilations(), since_ns=self._since_ns, captures=captured_graphs()
+        )
 
     def _note(self, graph: Any) -> str:
         """Remembers a graph that is called; the name to call it by where it has none of its own, else ""."""

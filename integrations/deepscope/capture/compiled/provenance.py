@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deepscope.capture.compiled.breaks import PythonFrame
 from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
+from deepscope.capture.dynamo_records import PythonFrame
 from deepscope.capture.sources import source_text
 from deepscope.trace.format.compiled_code import (
     CapturedGraph,
@@ -65,7 +65,8 @@ def compiled_code(record: CompiledRecord, row_of: Callable[[PythonFrame, int], S
             code.graphs.append(CompiledGraph(graph.key, [*kernels]))
     code.breaks = [GraphBreak(places.of(one.frames[-_DEEPEST:]), one.reason) for one in record.breaks]
     code.recompilations = [
-        Recompilation(places.of([one.function]), one.reason, one.duration_ns) for one in record.recompilations
+        Recompilation(places.of([one.function]), one.reason, one.duration_ns, one.began_ns < record.since_ns)
+        for one in record.recompilations
     ]
     code.captures = [
         CapturedGraph(one.graph, [(node, places.of(frames)) for node, frames in one.nodes if frames])

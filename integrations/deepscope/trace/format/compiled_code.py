@@ -56,6 +56,8 @@ class Recompilation(msgspec.Struct, array_like=True, frozen=True):
     """Index into `CompiledCode.places`: its first line."""
     reason: str = ""
     duration_ns: Count = 0
+    earlier: bool = False
+    """Before the window."""
 
 
 class CapturedGraph(msgspec.Struct, frozen=True):
@@ -76,6 +78,6 @@ class CompiledCode(msgspec.Struct):
     breaks: list[GraphBreak] = []
     """Those that dynamo met before the window ended."""
     recompilations: list[Recompilation] = []
-    """Those in the window."""
+    """Those of the process up to the window's end, as far as dynamo keeps them."""
     captures: list[CapturedGraph] = []
     """Of CUDA graphs, whether or not the window replays them."""

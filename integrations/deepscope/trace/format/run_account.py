@@ -33,6 +33,20 @@ class EpochAccount(msgspec.Struct, frozen=True):
     data_ns: int
 
 
+class CompiledAccount(msgspec.Struct, frozen=True):
+    """A function that torch.compile compiled in the run."""
+
+    file: str
+    line: int
+    """The function's first one."""
+    function: str
+    times: int
+    time_ns: int
+    """Of all times; it is part of the steps', or of whatever else went on meanwhile."""
+    reason: str = ""
+    """Why it was compiled again, the last time; "" where it was compiled once."""
+
+
 class RunAccount(msgspec.Struct, frozen=True):
     """What a run's time went to; the parts sum to its length."""
 
@@ -42,6 +56,8 @@ class RunAccount(msgspec.Struct, frozen=True):
     first_step_ns: int
     """With its wait for data."""
     epochs: list[EpochAccount]
+    compiled: list[CompiledAccount] = []
+    """What took longest to compile, the longest first."""
     format: int = 1
 
 
@@ -58,6 +74,7 @@ def decoded_account(content: bytes) -> RunAccount | None:
         return None
     adds_up = sum(part.time_ns for part in account.parts) == account.duration_ns
     is_sound = account.format == 1 and account.duration_ns > 0 and all(part.time_ns >= 0 for part in account.parts)
+    is_sound = is_sound and all(one.time_ns >= 0 and one.times >= 0 and one.line > 0 for one in account.compiled)
     return account if adds_up and is_sound else None
 
 
