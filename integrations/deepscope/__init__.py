@@ -66,6 +66,13 @@ __all__ = [
 ]
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext deepscope` (docs/notebooks.md)."""
+    from deepscope.notebook.magics import register
+
+    register(shell)
+
+
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return import_module("importlib.metadata").version("deepscope")

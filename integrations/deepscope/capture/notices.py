@@ -6,13 +6,14 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from deepscope.errors import DeepScopeError
 
 _hearer: Callable[[str], None] | None = None
+_is_announced = True
 
 _SOURCE_WORDS = {
     "text": "source text included",
@@ -27,7 +28,19 @@ class RecordingWarning(UserWarning):
 
 def announce(path: Path, source: str) -> None:
     """Say on stderr where a trace lies and what it holds of the user's files."""
-    _say(f"trace saved to {path} ({_SOURCE_WORDS[source]})")
+    if _is_announced:
+        _say(f"trace saved to {path} ({_SOURCE_WORDS[source]})")
+
+
+@contextmanager
+def unannounced() -> Iterator[None]:
+    """Say nothing of traces that are saved meanwhile: they go with what they are shown as."""
+    global _is_announced
+    _is_announced = False
+    try:
+        yield
+    finally:
+        _is_announced = True
 
 
 def announce_recovered(path: Path) -> None:

@@ -101,12 +101,15 @@ class Recorded:
 
 
 @contextmanager
-def record_steps(folder: Path, *, filename: str | None = None, **options: Unpack[OptionKeywords]) -> Iterator[Recorded]:
+def record_steps(
+    folder: Path, *, filename: str | None = None, may_record_itself: bool = True, **options: Unpack[OptionKeywords]
+) -> Iterator[Recorded]:
     """Records steps of whatever runs inside, and yields what the traces come into.
 
     A step ends with each step of the optimizer that steps first, or of one that goes on in its place. Recording begins
     there. Data-loader workers may start before that, so they are let in from the beginning. A program that records
-    itself is left to it. A rank that is not to record, and knows so from its launcher, pays nothing.
+    itself is left to it, where it `may_record_itself`. A rank that is not to record, and knows so from its launcher,
+    pays nothing.
     """
     from deepscope.capture.run_watch import RunWatch
 
@@ -126,7 +129,8 @@ def record_steps(folder: Path, *, filename: str | None = None, **options: Unpack
     workers = _armed_workers(checked)
     provenance = ProvenanceHold() if checked.compiled_lines else None  # the first step compiles before it is recorded
 
-    steps = _OptimizerSteps(watch, partial(_new_callback, folder, filename, workers, watch, options))
+    begin = partial(_new_callback, folder, filename, workers, watch, options)
+    steps = _OptimizerSteps(watch, begin, may_record_itself=may_record_itself)
     stop_listening = optimizer_steps.listen(steps.stepped)
     watch.listen()
     try:
@@ -151,11 +155,12 @@ def record_steps(folder: Path, *, filename: str | None = None, **options: Unpack
 class _OptimizerSteps:
     """Steps of a program that optimizers end; the first one begins the recording, unless the program has one."""
 
-    def __init__(self, watch: RunWatch, begin: Callable[[], StepCallback]) -> None:
+    def __init__(self, watch: RunWatch, begin: Callable[[], StepCallback], *, may_record_itself: bool) -> None:
         from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
 
         self._watch = watch
         self._begin = begin
+        self._may_record_itself = may_record_itself
         self._leader = LeadingOptimizer()
         self._is_begun = False
         self._callback: StepCallback | None = None
@@ -173,7 +178,7 @@ class _OptimizerSteps:
             self._callback()
 
     def _begin_recording(self) -> None:
-        if _RECORDER in sys.modules:
+        if self._may_record_itself and _RECORDER in sys.modules:
             self._watch.close()
             return
         began_ns = perf_counter_ns()
