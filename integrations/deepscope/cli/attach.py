@@ -32,8 +32,9 @@ _STEPS = 5
     "--folder",
     default=DEFAULT_FOLDER,
     show_default=True,
-    help="Where the traces go, of a job that was started without DeepScope (Python 3.14).",
+    help="Where the traces go, of a job that was started without DeepScope (Python 3.14), or of a server.",
 )
+@click.option("--url", metavar="URL", help="Record a server of models (vLLM, SGLang), for --time or SGLang's --steps.")
 @rows_option
 @form_option("text", "json")
 @click.option("-q", "--quiet", is_flag=True, help="Show only the traces' paths.")
@@ -46,6 +47,7 @@ def attach(
     ranks: tuple[str, ...],
     topics: str | None,
     folder: str,
+    url: str | None,
     limit: int | None,
     form: str,
     quiet: bool,
@@ -60,6 +62,11 @@ def attach(
     choice = checked_ranks(ranks) if ranks else None
     if steps is not None and time is not None:
         raise click.UsageError("--steps and --time exclude each other")
+    if url is not None:
+        if target is not None or ranks or topics is not None or warmup is not None:
+            raise click.UsageError("with --url stand --time or --steps, --folder and the form of the report alone")
+        _show(_recorded_server(url, folder, steps, time, quiet=quiet), form, limit=limit, quiet=quiet)
+        return
     named = Path(target) if target is not None and Path(target).is_dir() else None
     jobs, problems = find_jobs(live_entries(traces=named))
     if target is None:
@@ -84,6 +91,22 @@ def attach(
             click.echo(f"deepscope: {_who(one, outcomes)}{printable(one.problem)}", err=True)
     if not traces:
         raise ControlError("nothing was recorded")
+    _show(traces, form, limit=limit, quiet=quiet)
+
+
+def _recorded_server(url: str, folder: str, steps: int | None, seconds: float | None, *, quiet: bool) -> list[str]:
+    from deepscope.capture.on_demand.model_server import ModelServer
+
+    line = _Line(is_on=sys.stderr.isatty() and not quiet)
+    try:
+        server = ModelServer(url, Path(folder), line.show)
+        paths = server.record(steps=steps) if seconds is None else server.record(seconds=seconds)
+        return [str(path) for path in paths]
+    finally:
+        line.clear()
+
+
+def _show(traces: list[str], form: str, *, limit: int | None, quiet: bool) -> None:
     if quiet:
         emit("".join(f"{path}\n" for path in traces), None)
         return
