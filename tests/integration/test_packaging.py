@@ -53,7 +53,9 @@ def test_a_fresh_environment_without_torch_reports_a_trace(wheel: Path, tmp_path
     assert [(line["line"], line["self_device_ns"]) for line in answer["lines"]] == [(3, 400)]
 
     # No pygls is there, but the address of a diagnostic's page needs none.
-    program = "from deepscope_lsp.features.diagnostics import page_uri; print(page_uri('hot-line'), page_uri('DS001'))"
+    program = (
+        "from deepscope_lsp.engine.wording.findings import page_uri; print(page_uri('hot-line'), page_uri('DS001'))"
+    )
     asked = [str(bin_folder / "python"), "-c", program]
     addresses = subprocess.run(asked, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.split()
     for address, title in zip(addresses, ("# hot-line: ", "# DS001: "), strict=True):

@@ -62,7 +62,7 @@ from deepscope_lsp.engine.project import hiding_entry
 from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.settings import in_settings
 from deepscope_lsp.engine.wording.annotation import annotate
-from deepscope_lsp.engine.wording.quantities import finding_words
+from deepscope_lsp.engine.wording.findings import finding_words
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.editor_requests import ask, refresh, status_now, tell_status
 from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope import errors
 from deepscope_lsp.engine.files.binding import Mark
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate
-from deepscope_lsp.engine.wording.quantities import finding_words
+from deepscope_lsp.engine.wording.findings import finding_words, page_uri
 from deepscope_lsp.features.names import HOT_LINE, SOURCE
 from deepscope_lsp.positions import whole_line
 
@@ -160,19 +157,3 @@ def _pulls(server: DeepScopeServer) -> bool:
 
 def _push(server: DeepScopeServer, uri: str, items: list[types.Diagnostic], version: int | None) -> None:
     server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, items, version))
-
-
-@lru_cache(maxsize=256)
-def page_uri(code: str, doc: str = "") -> str | None:
-    """The page of a code: in the installed package, else in this checkout; None where there is none.
-
-    Args:
-        code: of the diagnostic.
-        doc: the page's place below the project's root, where the finding names it.
-    """
-    name = doc or f"docs/findings/{code}.md"
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        return None
-    package = Path(errors.__file__).resolve().parent
-    pages = (home / name for home in (package, package.parent.parent))
-    return next((page.as_uri() for page in pages if page.is_file()), None)

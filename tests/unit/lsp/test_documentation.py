@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from deepscope.analysis.findings import RULES
-from deepscope_lsp.features.diagnostics import page_uri
+from deepscope_lsp.engine.wording.findings import page_uri
 from deepscope_lsp.features.names import HOT_LINE
 
 CODES = [HOT_LINE, *(rule.code for rule in RULES)]

@@ -30,9 +30,9 @@ from deepscope_lsp.engine.profile.profile_index import ProfileIndex, merged
 from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
+from deepscope_lsp.engine.wording.findings import evidence_words, finding_words
 from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
 from deepscope_lsp.engine.wording.hover_table import numbers_table
-from deepscope_lsp.engine.wording.quantities import evidence_words, finding_words
 from lsp_profiles import NET, SOURCE, make_profile
 from recorded_traces import each_trace, profile_of
 

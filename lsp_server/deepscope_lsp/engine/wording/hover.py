@@ -23,8 +23,8 @@ from deepscope_lsp.engine.profile.scales import Scales
 from deepscope_lsp.engine.recorded_path import Locate
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import fused_words
+from deepscope_lsp.engine.wording.findings import evidence_words, tried_sentences
 from deepscope_lsp.engine.wording.hover_table import BaselineNumbers, numbers_table
-from deepscope_lsp.engine.wording.quantities import evidence_words, tried_sentences
 
 TOP_COUNT = 5
 CALL_COUNT = 6
