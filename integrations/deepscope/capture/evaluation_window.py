@@ -1,4 +1,4 @@
-"""A window of its own for an evaluation in a plain loop, once evaluations take a good part of the run."""
+"""A window of its own for an evaluation in a plain loop; whether a model evaluates."""
 
 from __future__ import annotations
 

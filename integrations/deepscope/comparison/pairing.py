@@ -1,4 +1,4 @@
-"""Which line of one profile is which line of another, by the texts that ran."""
+"""Which line of one profile is which line of another, by the texts that ran, and whether both are of one program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The windows of one stage of a Trainer, counted in that stage's own batches."""
+"""The windows of one stage of a Trainer, counted in that stage's own batches, whose number is known or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who comes when to the same call, and who waits for whom.
+"""Who comes when to the same call, who waits for whom, and how much that varies.
 
 All ranks leave a call at one time where each needs the data of each, so that its length tells when a rank has come.
 Where one rank sends to all or takes from all, the others may leave earlier: of these calls aligned clocks tell when

@@ -1,4 +1,4 @@
-"""Pieces of advice, with the figures that they rest on."""
+"""Pieces of advice with the figures that they rest on, and what became of those that were tried."""
 
 from __future__ import annotations
 

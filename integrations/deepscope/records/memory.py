@@ -1,4 +1,4 @@
-"""Memory: each device's curve and peak, and what was live, by line and by what held it."""
+"""Memory: each device's curve and peak, and what was live, by line and by what held it; and counters over time."""
 
 from __future__ import annotations
 

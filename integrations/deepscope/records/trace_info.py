@@ -1,4 +1,4 @@
-"""Where a profile comes from."""
+"""Where a profile comes from, and which part of the trace it is of."""
 
 from __future__ import annotations
 

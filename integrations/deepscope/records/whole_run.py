@@ -1,4 +1,4 @@
-"""What the time of a whole run went to, recorded or not."""
+"""What the time of a whole run went to, recorded or not, and what an audit looked at."""
 
 from __future__ import annotations
 

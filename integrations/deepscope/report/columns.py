@@ -11,6 +11,7 @@ from deepscope.records import CriticalLine, Function, HeldByLine, HeldMemory, Li
 from deepscope.records.places import short_place
 from deepscope.report.counters import counter_columns
 from deepscope.report.critical import KINDS, critical_columns
+from deepscope.report.framework import NO_LINE, RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.layout import Styles, TextColumn
 from deepscope.report.line_columns import FUNCTION, VERDICT, line_columns
 from deepscope.report.memory import held_columns
@@ -24,7 +25,6 @@ from deepscope.report.places_of_work import (
     step_columns,
     thread_columns,
 )
-from deepscope.report.shapes import NO_LINE, RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, shares, text_columns
 from deepscope.report.tables import table
 from deepscope.report.whole_run import RUN_COLUMNS

@@ -1,4 +1,4 @@
-"""The columns of the table of counters, and the words about what could not be counted."""
+"""The columns of the table of counters, what could not be counted, and how much of the machine was used."""
 
 from __future__ import annotations
 

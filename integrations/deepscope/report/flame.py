@@ -1,4 +1,4 @@
-"""The tree that a flame graph draws: call paths down to the work, or from the work up to its callers; bounded."""
+"""Call paths: the tree that a flame graph draws, bounded, and the files of folded stacks and speedscope."""
 
 from __future__ import annotations
 

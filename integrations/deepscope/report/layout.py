@@ -1,4 +1,4 @@
-"""A table fitted to a width: columns leave in the order of their rank, texts are cut where they can be."""
+"""A table fitted to a width, and its colours: columns leave in the order of their rank, texts are cut."""
 
 from __future__ import annotations
 

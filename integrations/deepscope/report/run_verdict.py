@@ -14,7 +14,7 @@ from deepscope.records import Costs, Line, MemoryFailure, Profile, WholeRun, cos
 from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
-from deepscope.report.shapes import without_framework
+from deepscope.report.framework import without_framework
 from deepscope.report.whole_run import compiled_place, slowing_words
 
 RunCause = Literal[

@@ -10,8 +10,8 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, number_text, rate_text, share_text, time_text
 from deepscope.records import Function, Line, Profile
 from deepscope.records.places import short_place
+from deepscope.report.framework import NO_LINE
 from deepscope.report.layout import Style, Styles, TextColumn, cut_end, cut_start
-from deepscope.report.shapes import NO_LINE
 
 Unit = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
 """How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""

@@ -1,4 +1,4 @@
-"""Files where traces lie: local paths and fsspec URLs, listed and opened alike."""
+"""Files where traces lie: local paths and fsspec URLs, listed and opened alike, and how remote stores are reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several traces read at once, each by a process of its own."""
+"""Several traces read at once, each by a process of its own, and the processes that read for a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators are of: a closed list of kinds, told by their names."""
+"""What events and operators are of: closed lists of kinds."""
 
 from __future__ import annotations
 

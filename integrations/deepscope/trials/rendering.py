@@ -1,4 +1,4 @@
-"""Rows of what was tried as text and as JSON."""
+"""Rows of what was tried as text and as JSON, and the question whether the program may run."""
 
 from __future__ import annotations
 

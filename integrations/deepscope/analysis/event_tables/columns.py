@@ -1,4 +1,4 @@
-"""What columns of events have in common: names by index, places in code, steps and threads."""
+"""What columns of events have in common: names by index, places in code, steps and threads; and what each one means."""
 
 from __future__ import annotations
 

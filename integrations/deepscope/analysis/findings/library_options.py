@@ -1,4 +1,4 @@
-"""The options of libraries that do what a finding advises, where a library's module or training loop is what it found.
+"""Options of libraries that do what a finding advises, and what is set already, so that no rule recommends it.
 
 Each is named as its library's own documentation has it; a library without an option for a rule is not here.
 """

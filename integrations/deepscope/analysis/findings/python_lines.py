@@ -1,4 +1,4 @@
-"""DS013: on the CPU, a line whose time is Python's and not torch's."""
+"""Lines whose time is Python's and not torch's (DS013), without what other rules claim."""
 
 from __future__ import annotations
 

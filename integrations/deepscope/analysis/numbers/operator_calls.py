@@ -1,4 +1,4 @@
-"""The numbers of each single call of an operator, from which all tables of operators are summed."""
+"""The numbers of each call of an operator, from which all tables of operators are summed."""
 
 from __future__ import annotations
 

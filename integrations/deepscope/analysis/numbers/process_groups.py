@@ -1,4 +1,4 @@
-"""Process groups as traces tell of them: in the arguments of calls, and in the head (`distributedInfo`)."""
+"""Process groups as calls and the head (`distributedInfo`) tell of them, and what is queued on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the CPU waited for the device: synchronising calls by line. Overlaps on one thread count once."""
+"""Where the CPU waited for the device (overlaps on one thread count once), and for queues that were full."""
 
 from __future__ import annotations
 

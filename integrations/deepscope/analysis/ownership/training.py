@@ -1,4 +1,4 @@
-"""The thread that trains, its steps (`ProfilerStep#N`), and the window that they span."""
+"""The thread that trains, its steps (`ProfilerStep#N`), the window that they span, and the threads of data loaders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The call paths of user lines."""
+"""The call paths of user lines, and each function's own time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of operators: the paths of frames that call them, numbered, and the lines an account names."""
+"""Where operators are called: the paths of frames that lead there, by number, and the lines that an account names."""
 
 from __future__ import annotations
 

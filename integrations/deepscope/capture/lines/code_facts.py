@@ -1,4 +1,4 @@
-"""What a code object says about itself: where its lines begin, and where it starts and resumes."""
+"""What a code object says of itself: where lines begin, where it resumes, which line follows which."""
 
 from __future__ import annotations
 

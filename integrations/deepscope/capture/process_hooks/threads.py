@@ -1,4 +1,4 @@
-"""A call on the main thread, between two of its instructions: for programs without steps, which have no other moment.
+"""A call on another thread between two of its instructions, and the same on the main one.
 
 Python has such calls for signals and for C (`Py_AddPendingCall`); a signal would interrupt the program's own waiting.
 A main thread that is busy in C, or waits there, makes the call when it is back in Python.

@@ -1,4 +1,4 @@
-"""How much of the trace folder recordings may fill: the oldest windows go first, and only traces of DeepScope's own.
+"""How much of the trace folder recordings may fill, and what killed recordings left there.
 
 A window is the files that its ranks wrote. Ranks and parallel runs may all look after one folder at once: a trace is
 whole before it has its name, and it does not matter if somebody else has removed one. Traces of another process that

@@ -1,4 +1,4 @@
-"""The end of a window: torch closes what is still open when it stops, long after the last step has ended.
+"""The end of a window: what torch closes late, and spans that end behind it, end where the last step ended.
 
 The recorder marks each step, or a block without steps, and ends the last mark before it does anything else.
 """

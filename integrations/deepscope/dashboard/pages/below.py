@@ -1,4 +1,4 @@
-"""Which kernels stand below an operator, and on which lines an operator or a kernel runs."""
+"""Which kernels stand below an operator, on which lines it runs, and which lines call a line."""
 
 from __future__ import annotations
 

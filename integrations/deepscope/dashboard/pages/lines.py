@@ -11,9 +11,9 @@ from deepscope.dashboard.pages.tables import described, file_name, in_page_words
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
+from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.line_columns import FUNCTION, VERDICT, cost_share, used_columns
 from deepscope.report.places import Sources
-from deepscope.report.shapes import RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.table_column import ColumnOf, place_column
 
 FILES = 4000

@@ -13,9 +13,9 @@ from deepscope.dashboard.pages.work import ONE_LINE, WorkList, work_of
 from deepscope.records import PHASES, Costs, Line, Profile, cost_ns, key_figures
 from deepscope.records.tables import Section
 from deepscope.report.findings import without_findings
+from deepscope.report.framework import without_framework
 from deepscope.report.places import Sources
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.shapes import without_framework
 from deepscope.report.whole_run import run_rows
 
 LINES = 5

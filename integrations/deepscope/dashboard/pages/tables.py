@@ -1,4 +1,4 @@
-"""Records of a profile as the rows of a `Table`."""
+"""Records of a profile as the rows of a `Table`, and what its words are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All that is known of one slice: where it is, what it belongs to, and facts such as shapes, bytes and FLOPs."""
+"""All that is known of one slice: its place, its links, and facts such as shapes, bytes and FLOPs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline of one trace, ready for questions."""
+"""The timeline of one trace, ready for questions: made, or taken from what was kept."""
 
 from __future__ import annotations
 

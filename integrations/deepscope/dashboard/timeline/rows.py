@@ -1,4 +1,4 @@
-"""In which row of its track each slice stands: below what it lies in, in the highest row that is free."""
+"""On which track each slice stands, and in which row: below what it lies in, in the highest row that is free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file beside a trace that accounts for its whole run, recorded or not: what is in it."""
+"""The files beside a trace: what is in the account of its whole run, and how they are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roots of backward passes: what a program trains on, kept on the device and read when the run is over."""
+"""The roots of backward passes, kept on the device and read when the run is over, and their rounding noise."""
 
 from __future__ import annotations
 
