@@ -43,6 +43,7 @@ class CompiledFunction(msgspec.Struct, kw_only=True):
     """The function's first one."""
     function: First[str]
     times: Largest
+    """How often it was compiled."""
     time_ns: Sum
     """To compile it, both passes, as often as it was."""
     reason: First[str] = ""
