@@ -18,7 +18,7 @@ from deepscope.cli.options import Duration
 from deepscope.cli.output import Bar
 from warm_python import run_command
 
-OPTIONS = 111
+OPTIONS = 112
 """At most so many options of all commands."""
 
 
@@ -129,6 +129,7 @@ WRONG_FILES = {
     "compare": ["absent.json", "absent.json"],
     "ranks": ["absent"],
     "view": ["absent", "--no-browser"],
+    "mcp": ["absent"],
     "try": ["--yes", "--", "absent.py"],
     "verify": ["--yes", "--before", "absent.py", "--", "absent.py"],
     "demo": ["--folder", "taken.txt/here"],

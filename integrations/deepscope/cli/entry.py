@@ -41,6 +41,7 @@ COMMANDS = {
     "ranks": Entry("Compare", "deepscope.cli.ranks:ranks", "Show which rank is late, and by which line."),
     "view": Entry("Serve", "deepscope.cli.view:view", "Show runs in a browser."),
     "lsp": Entry("Serve", "deepscope.cli.lsp:lsp", "Run the language server, for editors."),
+    "mcp": Entry("Serve", "deepscope.cli.mcp:mcp", "Answer coding assistants over the Model Context Protocol."),
     "skill": Entry("Serve", "deepscope.cli.skill:skill", "Teach coding assistants to use DeepScope."),
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deepscope.errors import OptionError
 from deepscope.printable import printable
-from deepscope.records import Profile
+from deepscope.records import Finding, Profile
 from deepscope.records.places import base_name, short_path, short_place
 from deepscope.report.line_report import find_line
 from deepscope.report.run_verdict import run_verdict
@@ -40,14 +40,26 @@ def after_report(profile: Profile, by: str) -> str:
     """
     if run_verdict(profile).cause == "evaluation" and (folder := _folder_of_evaluation(profile)):
         return f"deepscope report {folder} --stage validate"
-    finding = next((one for one in profile.findings if one.severity != "hint"), None)
+    finding = _weighty_finding(profile)
     if finding is not None and not _line_word(profile, finding.file, finding.line):
         return _change(profile, [finding.code])  # a line that no recorded step ran: there is nothing to open
-    for one in (finding, run_verdict(profile), *table("line").rows(profile, limit=1)):
-        if one is not None and (word := _line_word(profile, one.file, one.line)):
-            return f"deepscope report {_path(profile)} --line {quote(word)}"
+    if word := line_to_open(profile):
+        return f"deepscope report {_path(profile)} --line {quote(word)}"
     has_kernels = bool(profile.kernels) and by != "kernel"
     return f"deepscope report {_path(profile)} --by kernel" if has_kernels else ""
+
+
+def line_to_open(profile: Profile) -> str:
+    """What `--line` finds the line by that comes first, by its finding, the verdict or its cost; "" without lines."""
+    finding = _weighty_finding(profile)
+    for one in (finding, run_verdict(profile), *table("line").rows(profile, limit=1)):
+        if one is not None and (word := _line_word(profile, one.file, one.line)):
+            return word
+    return ""
+
+
+def _weighty_finding(profile: Profile) -> Finding | None:
+    return next((one for one in profile.findings if one.severity != "hint"), None)
 
 
 def after_line(profile: Profile, file: str, line: int) -> str:
@@ -71,12 +83,17 @@ def _change(profile: Profile, codes: Sequence[str]) -> str:
 
 def after_comparison(comparison: Comparison) -> str:
     """Opening the line that became slower by most."""
+    word = slower_line(comparison)
+    return f"deepscope report {_path(comparison.after[0])} --line {quote(word)}" if word else ""
+
+
+def slower_line(comparison: Comparison) -> str:
+    """What `--line` finds the line by that became slower by most, beyond noise; "" where none did."""
     for row in comparison.rows:
         place = row.place
-        if row.change_ns > 0 and row.interval is not None and not row.within_noise and place and row.status != "gone":
-            profile = comparison.after[0]
-            if word := _line_word(profile, place.record.file, place.record.line):
-                return f"deepscope report {_path(profile)} --line {quote(word)}"
+        is_slower = row.change_ns > 0 and row.interval is not None and not row.within_noise and row.status != "gone"
+        if is_slower and place and (word := _line_word(comparison.after[0], place.record.file, place.record.line)):
+            return word
     return ""
 
 

@@ -78,7 +78,7 @@ def slowed_words(profile: Profile) -> str:
 
 def finding_words(finding: Finding, profile: Profile) -> str:
     """Where, what and how much in one line: `DS003 train.py:46 Data loading …: could save about 12ms a step (19%)`."""
-    saving = f": {_saving(finding, profile)}" if finding.saving_ns else ""
+    saving = f": {saving_words(finding, profile)}" if finding.saving_ns else ""
     return printable(f"{finding.code}  {_place(finding, profile)}{finding.title}{saving}")
 
 
@@ -95,10 +95,11 @@ def _figures(finding: Finding, profile: Profile) -> str:
     figures = ", ".join(_figure(name, value) for name, value in finding.evidence.items())
     if not finding.saving_ns:
         return figures
-    return f"{figures}; {_saving(finding, profile)}"
+    return f"{figures}; {saving_words(finding, profile)}"
 
 
-def _saving(finding: Finding, profile: Profile) -> str:
+def saving_words(finding: Finding, profile: Profile) -> str:
+    """`could save about 12ms a step (19%)`; only of a finding with a saving."""
     totals = profile.totals
     steps = max(totals.steps, 1) * max(totals.ranks, 1)
     of_step = " a step" if totals.steps else ""

@@ -96,8 +96,13 @@ def line_object(profile: Profile, line: int, *, fold: bool = False, limit: int =
     """
     return {
         "line": with_derived("line", [lines_of(profile)[line]], profile)[0],
-        "below": _object(_largest(_tree(profile, line, fold), limit)),
+        "below": _object(largest_parts(profile, line, fold=fold, limit=limit)),
     }
+
+
+def largest_parts(profile: Profile, line: int, *, fold: bool = False, limit: int = 0) -> Node:
+    """The line's tree with its largest nodes alone, 0 for all; in place of the others of a parent stands their sum."""
+    return _largest(_tree(profile, line, fold), limit)
 
 
 def line_json(profile: Profile, line: int, *, fold: bool = False, limit: int = 0) -> str:
@@ -107,7 +112,7 @@ def line_json(profile: Profile, line: int, *, fold: bool = False, limit: int = 0
 
 def line_csv(profile: Profile, line: int, *, fold: bool = False, limit: int = 0) -> str:
     """The tree as CSV: one row a node with its depth, parents first."""
-    nodes = _largest(_tree(profile, line, fold), limit).walk()
+    nodes = largest_parts(profile, line, fold=fold, limit=limit).walk()
     return csv_text(("depth", *_KEYS), ([depth, *(getattr(node, key) for key in _KEYS)] for depth, node in nodes))
 
 
@@ -121,7 +126,7 @@ def line_text(
     styles = Styles(color)
     width = max(MIN_WIDTH, width)
     tree = _tree(profile, line, fold)
-    head = [*header(profile, by=""), *_about(profile, lines_of(profile)[line], tree)]
+    head = [*header(profile, by=""), *about_line(profile, lines_of(profile)[line], tree)]
     rows = list(_shown(_largest(tree, limit)))
     nodes = [node for _, node in rows]
     shown, of = (sum(node.kind != "other" for _, node in some) for some in (rows, tree.walk()))
@@ -148,8 +153,8 @@ def _object(node: Node) -> dict[str, Any]:
     return row | {"children": [_object(child) for child in node.children]}
 
 
-def _about(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]]:
-    """Entries of the head that are about the line."""
+def about_line(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, str]]:
+    """Entries of the head that are about the line, each a title and its printable text: line, self, fused, why."""
     place = printable(short_place(line.file, line.line, profile.trace.project_root))
     source = printable(Sources(profile).text(line)) if line.exact or line.fused else ""
     yield "line", f"{place} in {printable(line.function)}" + (f": {source}" if source else "")

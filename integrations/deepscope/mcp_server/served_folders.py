@@ -1,0 +1,113 @@
+"""The folders that a server was started for: which paths lie in them, and which runs are there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from deepscope.errors import DeepScopeError, NoTraceError, TraceError
+from deepscope.records.places import short_path
+from deepscope.store.recognition import FoundTrace, Recognizer
+from deepscope.store.runs import TraceSelection, find_traces, newest_folder, select_from
+from deepscope.trace.kineto.remote import is_url
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRun:
+    """A run with the path that the tools take for it: that of its trace, of several ranks the first one's."""
+
+    path: str
+    traces: tuple[FoundTrace, ...]
+    """The newest first."""
+    has_ranks: bool
+
+
+class ServedFolders:
+    """The folders of a server; some may not exist yet."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        for one in folders:
+            if is_url(one):
+                raise TraceError(f"{one}: this server reads no remote folders; copy the traces to this machine")
+        self._folders = {folder: Recognizer() for folder in map(os.path.abspath, folders)}
+
+    @property
+    def names(self) -> list[str]:
+        """The folders as they are shown."""
+        return [short_path(folder) or "." for folder in self._folders]
+
+    @property
+    def first(self) -> str:
+        """Where a new run is recorded."""
+        return next(iter(self._folders))
+
+    def checked(self, path: str) -> str:
+        """The path of a run in the folders; of "" the folder with the newest run.
+
+        Raises:
+            TraceError: it lies outside the folders, or is a URL.
+            NoTraceError: there is no run in any of them.
+        """
+        if not path:
+            return self._newest()
+        if is_url(path):
+            raise TraceError(
+                f"{path}: this server reads no remote paths; copy the trace into {self._listed()}, or ask the user to "
+                f"run: deepscope report {path}"
+            )
+        if not self._holds(path):
+            raise TraceError(
+                f"{path}: not in the folders of this server ({self._listed()}); take a path that list_runs shows, or "
+                f"ask the user to start `deepscope mcp` with its folder"
+            )
+        return path
+
+    def check(self, selection: TraceSelection) -> None:
+        """Raises TraceError where a trace is a link that leads out of the folders."""
+        for file in selection.files:
+            if not self._holds(file.path):
+                raise TraceError(f"{file.path}: a link that leads out of the folders of this server; it is not read")
+
+    def runs(self) -> list[ServedRun]:
+        """The runs in the folders, the newest first; links that lead out are left out."""
+        groups: dict[object, list[FoundTrace]] = {}
+        for one in sorted(self._traces(), key=lambda one: one.newest_first):
+            groups.setdefault(one.run, []).append(one)
+        return [_served(traces) for traces in groups.values()]
+
+    def ranks_at(self, path: str) -> Sequence[FoundTrace]:
+        """All traces of the run of several ranks that has this handle; none of any other path."""
+        where = Path.cwd() / path
+        return next((run.traces for run in self.runs() if run.has_ranks and Path.cwd() / run.path == where), ())
+
+    def _traces(self) -> Iterator[FoundTrace]:
+        found: dict[str, FoundTrace] = {}
+        for folder, recognizer in self._folders.items():
+            with suppress(DeepScopeError):  # none is there so far; the others are shown
+                found |= {one.file.path: one for one in find_traces(folder, recognizer)}
+        return (one for one in found.values() if self._holds(one.file.path))
+
+    def _newest(self) -> str:
+        try:
+            return newest_folder(folder for folder in self._folders if Path(folder).exists())
+        except NoTraceError:
+            raise NoTraceError(f"no run in {self._listed()}; record one: deepscope run train.py") from None
+
+    def _holds(self, path: str) -> bool:
+        """Whether a path, with its links followed, lies in one of the folders."""
+        try:
+            real = Path(path).resolve()
+            return any(real.is_relative_to(Path(folder).resolve()) for folder in self._folders)
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL, links in a circle
+            return False
+
+    def _listed(self) -> str:
+        return ", ".join(self.names)
+
+
+def _served(traces: Sequence[FoundTrace]) -> ServedRun:
+    files = select_from(traces).files
+    return ServedRun(short_path(files[0].path), tuple(traces), has_ranks=len(files) > 1)
