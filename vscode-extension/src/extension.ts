@@ -1,6 +1,7 @@
 /** Wires the extension together: server → session → views, commands → actions. */
 
 import * as vscode from "vscode";
+import { offerMcpServer } from "./assistant";
 import { registerCommands } from "./commands";
 import { dashboardMiddleware } from "./dashboard/hover";
 import { DashboardPanel } from "./dashboard/panel";
@@ -87,5 +88,9 @@ export function activate(context: vscode.ExtensionContext): void {
     heat.onEdited((edited) => status.showEdited(edited)),
     ...registerCommands({ context, log, session, interpreters, server, requests, jumps, hotLines, callPaths, runs, dashboard, tensorboard, runner, attacher, notices }),
   );
+  const assistant = offerMcpServer(session);
+  if (assistant !== undefined) {
+    context.subscriptions.push(assistant);
+  }
   void session.start();
 }
