@@ -54,3 +54,11 @@ def test_recording_without_torch_names_the_pip_command() -> None:
     done = run(f"{BLOCK_TORCH}\nimport deepscope\ndeepscope.profile('x')")
     assert done.returncode != 0
     assert "pip install 'deepscope[torch]'" in done.stderr.strip().splitlines()[-1]
+
+
+def test_what_trainers_share_imports_none_of_their_frameworks() -> None:
+    names = "{'transformers', 'accelerate', 'lightning', 'ignite'}"
+    done = run(
+        f"import sys, deepscope.trainers.training_run, deepscope.trainers.fabric\nprint({names} & set(sys.modules))"
+    )
+    assert done.stdout.strip() == "set()", done.stderr

@@ -40,6 +40,8 @@ class LoopTimer:
         self._pause: Literal["", "behind step", "between"] = ""
         """What passes now is a step's if another step ends; behind a step also if its loader goes on."""
         self._pause_from_ns = 0
+        self._told: dict[RunPartName, int] = {}
+        """How often a part had come when its end was told last: several files of a checkpoint are one."""
         self._step_end = TimeMark(self.timer)
         self._modes = ModelModes()
         if begins_step:
@@ -57,7 +59,7 @@ class LoopTimer:
             "data": self._is_data_known,
             "evaluation": timer.has_come("evaluation"),  # without any there may be some that nobody tells of
             "checkpoint": timer.has_come("checkpoint"),
-            "logging": False,
+            "logging": timer.has_come("logging"),
         }
         unknown = [name for name, is_known in known.items() if not is_known]
         for name in unknown:
@@ -88,6 +90,16 @@ class LoopTimer:
             for one in self._fetched:
                 if one.kind is PassKind.UNDECIDED:
                     self._train(one)
+
+    def end_part(self, part: RunPartName) -> None:
+        """All that passed since the last step, loader pass or such part was this one."""
+        if not self._has_begun or not self._pause:
+            return
+        self.timer.turn_to("rest")
+        self.timer.move("rest", part, self.timer.so_far_ns("rest") - self._pause_from_ns)
+        if part != "evaluation":  # its passes are counted
+            self.timer.count(part, self._told.get(part, 0) + 1 - self.timer.times(part))
+            self._told[part] = self.timer.times(part)
 
     def begin_training(self) -> LoaderPass:
         """A pass over something begins, all batches of which are steps: the first one is fetched."""

@@ -63,6 +63,7 @@ _LEFT = (
     "the thread that opened it ends and saves it with its next step, or as it ends itself"
 )
 _NO_ROOM = "the next window begins at once"
+_PAUSED = "an evaluation or a checkpoint came between its steps"
 _LAST_LINE_S = 1.0
 """So long the end of the process waits for the next line of a thread that has a window open."""
 _LOST = (
@@ -286,6 +287,44 @@ class Recorder:
         if self._audit is not None:
             self._begin_audit(self._audit)
 
+    @guarded
+    def pause(self) -> None:
+        """Between two steps: what follows until `resume` is no step.
+
+        A window with steps in it is saved, and its cycle is over; one without any begins with `resume`. A recording by
+        the clock, or of a whole block, goes on.
+        """
+        if self._audit is not None and self._audit.has_begun:
+            self._audit.stop(_PAUSED)
+        plan, window = self._plan, self._window
+        if not self._is_active or not plan.schedule.has_cycles:
+            return
+        has_steps = window is not None and window.is_recording and window.steps > 0
+        if window is not None and has_steps:
+            self._close(window, has_begun_step=False)
+        elif window is not None:
+            self._put_off(window)
+        self._plan = plan.cut_before(is_cycle_over=has_steps)
+        self._stop_where_plan_is_over()
+
+    @guarded
+    def resume(self) -> None:
+        """After `pause`: the next step begins."""
+        if self._is_active:
+            if self._window is None:
+                self._follow_plan()
+            self.timer.begin(self._step_kind)
+
+    def _put_off(self, window: Window) -> None:
+        if self._leave_to_its_thread(complete=False, is_wanted=False):
+            return
+        with held_back():
+            self._window, self._state = None, _State.WAITING
+            window.discard()
+            open_recorders.release(self)
+        if self._reserve is None:
+            self._end_with_what_is_saved()
+
     def _begin_audit(self, audit: StepAudit) -> None:
         """With the step behind the window, once nothing of another one's is under way."""
         if self._window is None:
@@ -387,8 +426,13 @@ class Recorder:
             self._window, self._reserve, self._state = None, window, _State.WAITING
             self._end(window)
 
-    def _close(self, window: Window, *, complete: bool = True, is_audited: bool | None = None) -> None:
-        """End and save a window; steps behind it may be audited where it is `complete`, unless `is_audited` says."""
+    def _close(
+        self, window: Window, *, complete: bool = True, is_audited: bool | None = None, has_begun_step: bool = True
+    ) -> None:
+        """End and save a window; steps behind it may be audited where it is `complete`, unless `is_audited` says.
+
+        `has_begun_step`: whether what came since its last whole step is one, too, if there was work.
+        """
         if self._leave_to_its_thread(complete=complete):
             return
         with held_back():
@@ -400,7 +444,8 @@ class Recorder:
             if is_audited is None:
                 is_audited = complete and window.steps > 0
             audit = StepAudit(self._session.user_code) if is_audited and self._may_look_at_steps else None
-            self._save(self._exported(window, complete=complete, audit=audit))
+            job = self._exported(window, complete=complete, audit=audit, has_begun_step=has_begun_step)
+            self._save(job)
         self._end_with_what_is_saved()
         self._audit = audit or self._audit
 
@@ -621,6 +666,7 @@ class Recorder:
         otherwise: SaveJob | None = None,
         skip_if_empty: bool = False,
         audit: StepAudit | None = None,
+        has_begun_step: bool = True,
     ) -> SaveJob:
         return exported(
             window,
@@ -632,6 +678,7 @@ class Recorder:
             otherwise=otherwise,
             skip_if_empty=skip_if_empty,
             audit=audit,
+            has_begun_step=has_begun_step,
         )
 
     def _give_up(self) -> None:

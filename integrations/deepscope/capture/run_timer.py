@@ -54,6 +54,10 @@ class RunTimer:
         """Whether there was such a part up to now."""
         return self._counts[part] > 0
 
+    def times(self, part: RunPartName) -> int:
+        """How often such a part came up to now."""
+        return self._counts[part]
+
     def begin(self, part: RunPartName) -> None:
         """A part begins, at once or, if it interrupts another one, for as long as it lasts."""
         if part in _INTERRUPTING:

@@ -14,7 +14,7 @@ from deepscope.capture.evaluation_window import EvaluationWindow, ModelModes
 from deepscope.capture.loader_pass import LoaderPass, PassKind
 from deepscope.capture.loop_timer import LoopTimer
 from deepscope.capture.run_timer import RunTimer
-from deepscope.trace.format.run_account import RunAccount
+from deepscope.trace.format.run_account import RunAccount, RunPartName
 
 
 class TrainingThread:
@@ -89,6 +89,7 @@ class RunWatch:
         self._dead: list[LoaderPass] = []
         """Their iterators went while something else was going on."""
         self._has_gradients: Callable[[], bool] = lambda: True
+        self._is_evaluation_next = False
         self._leave: Callable[[], None] | None = None
         self.evaluations: EvaluationWindow | None = None
         """What records one of them; None where none is to be recorded."""
@@ -141,6 +142,15 @@ class RunWatch:
         if self._thread.is_free:
             self._loop.train()
 
+    def expect_evaluation(self, *, is_next: bool) -> None:
+        """Whether loaders that are asked from here on are an evaluation's, as the program tells."""
+        self._is_evaluation_next = is_next
+
+    def end_part(self, part: RunPartName) -> None:
+        """Something beside the steps has ended: it had all since the last step, evaluation or such part."""
+        if self._thread.is_free:
+            self._loop.end_part(part)
+
     def count_steps(self, steps: int) -> None:
         """So many steps have ended that nobody reported; their time is in that of the others."""
         if steps and self._thread.is_free:
@@ -170,7 +180,7 @@ class RunWatch:
             if not one.is_over and one.goes_over(loader):
                 self._loop.leave(one)
         self._opening = LoaderPass(self._loop.timer, loader)
-        self._loop.open(self._opening, has_gradients=self._has_gradients())
+        self._loop.open(self._opening, has_gradients=self._may_train())
 
     def opened(self, _loader: Any, iterator: Any) -> None:
         """It has made it."""
@@ -188,7 +198,7 @@ class RunWatch:
             if self._dead:
                 self._settle_dead()
             one = iterator if isinstance(iterator, LoaderPass) else self._pass_of(iterator)
-            self._loop.fetch(one, has_gradients=self._has_gradients())
+            self._loop.fetch(one, has_gradients=self._may_train())
             if self.evaluations is not None and one.kind is PassKind.EVALUATION:
                 began_ns = self._loop.timer.now_ns()
                 self.evaluations.next_batch(one, self._loop.timer.share("evaluation"))
@@ -228,6 +238,9 @@ class RunWatch:
         if self._thread.ends():
             self._loop.timer.end("checkpoint")
             self._thread.end()
+
+    def _may_train(self) -> bool:
+        return not self._is_evaluation_next and self._has_gradients()
 
     def _end_evaluation(self, one: LoaderPass | None = None) -> None:
         if self.evaluations is not None and self.evaluations.is_open:

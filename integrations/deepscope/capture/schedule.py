@@ -84,6 +84,11 @@ class Schedule:
         first = numbers["skip_first"] + numbers["wait"] + numbers["warmup"]
         return cls(_cycles(**numbers), total_steps is not None and first < total_steps, numbers)
 
+    @property
+    def has_cycles(self) -> bool:
+        """Whether it counts steps; one by time, and one of a whole block, does not."""
+        return self.has_ended is None and self is not WHOLE_BLOCK
+
     def is_over(self, step: int) -> bool:
         """Whether no step from `step` on is recorded or warmed up; never so for a caller's own schedule."""
         if self.has_ended is not None:
@@ -316,3 +321,8 @@ class Plan(NamedTuple):
         """The plan where this step's window ends early and its cycle with it: the next step begins with none open."""
         step = self.step
         return Plan(self.schedule, self.schedule.next_cycle(step + 1) - 1 if self.action.is_recorded else step)
+
+    def cut_before(self, *, is_cycle_over: bool) -> Plan:
+        """The plan where this step is still to begin, with no window open; it may be the next cycle's first then."""
+        first = self.schedule.next_cycle(self.step) if is_cycle_over else self.step
+        return Plan(self.schedule, first - 1)

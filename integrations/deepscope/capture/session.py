@@ -48,6 +48,9 @@ class RecordingKeywords(OptionKeywords, total=False):
     watch: RunWatch | None
 
 
+Keywords = TypeVar("Keywords", OptionKeywords, RecordingKeywords)
+
+
 class Recording:
     """Record a block of code, or some steps of the loop in it, into `folder`.
 
@@ -154,6 +157,23 @@ class Recording:
             write_account(watch.account(), self.traces)
             self._next_account_ns = perf_counter_ns() + _ACCOUNT_INTERVAL_NS
         watch.give_to_recording(perf_counter_ns() - began_ns)
+
+    def pause(self) -> None:
+        """Behind `step`: what follows until `resume`, an evaluation or a checkpoint, is part of no step.
+
+        A window that has steps by then is saved with these, and its cycle is over.
+        """
+        self._give_to_recording(self._recorder.pause)
+
+    def resume(self) -> None:
+        """After `pause`: the next step begins."""
+        self._give_to_recording(self._recorder.resume)
+
+    def _give_to_recording(self, work: Callable[[], None]) -> None:
+        began_ns = perf_counter_ns()
+        work()
+        if self._watch is not None:
+            self._watch.give_to_recording(perf_counter_ns() - began_ns)
 
     def start_behind_first_step(self) -> None:
         """Begin at the end of step 0; a schedule that does not let it pass begins at step 1."""
@@ -327,11 +347,9 @@ class StepCallback:
     """
 
     def __init__(self, folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeywords]) -> None:
-        if not _is_scheduled(options):
-            options["wait"] = 1
         watch = options.get("watch")
         self._watch = options["watch"] = RunWatch().listen() if watch is None else watch
-        self.recording = Recording(folder, **options)
+        self.recording = Recording(folder, **with_schedule(options))
         self.evaluation: EvaluationWindow | None = None
         """What records an evaluation, where these take long."""
         self._state = "new"
@@ -386,6 +404,13 @@ _END: Any = object()
 _open_ones: weakref.WeakSet[Recording] = weakref.WeakSet()
 _ACCOUNT_INTERVAL_NS = 30_000_000_000
 """What is known of the run is written so often: one that is killed leaves that."""
+
+
+def with_schedule(options: Keywords) -> Keywords:
+    """The options, with the schedule of callbacks where they have none."""
+    if not _is_scheduled(options):
+        options["wait"] = 1
+    return options
 
 
 def _is_scheduled(options: OptionKeywords) -> bool:

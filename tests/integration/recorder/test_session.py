@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -348,3 +348,44 @@ def test_processes_started_in_a_run_know_it_and_those_after_it_do_not(tmp_path: 
     assert inside
     assert load(recording.traces[0])["deepscope"]["run_id"].startswith(f"{inside}-")
     assert run_id_of_a_child() == ""
+
+
+def paused(folder: Path, pauses: Collection[int], steps: int = 12, **schedule: int) -> list[list[str]]:
+    """The steps of each trace of a loop that pauses behind the steps of these numbers, and works meanwhile."""
+    recording = deepscope.profile(folder, root=TESTS, total_steps=steps, **schedule).start()
+    for number in range(steps):
+        torch.ones(3).sum()
+        recording.step()
+        if number in pauses:
+            torch.ones(3).prod()
+            recording.pause()
+            torch.ones(3).prod()
+            recording.resume()
+    recording.stop()
+    return [step_names(path) for path in recording.traces]
+
+
+@pytest.mark.parametrize(
+    ("pauses", "recorded"),
+    [
+        ({3}, [steps(2, 3)]),
+        ({0}, [steps(2, 3, 4)]),
+        ({1}, [steps(2, 3, 4)]),
+        ({4}, [steps(2, 3, 4)]),
+        ({7}, [steps(2, 3, 4)]),
+        ({0, 1, 2, 3}, [steps(2)]),
+    ],
+)
+def test_a_pause_ends_an_open_window_and_puts_off_one_that_has_no_step(
+    tmp_path: Path, pauses: set[int], recorded: list[list[str]]
+) -> None:
+    assert paused(tmp_path, pauses, wait=1, warmup=1, active=3) == recorded
+
+
+def test_behind_a_pause_the_schedule_goes_on_with_its_next_cycle(tmp_path: Path) -> None:
+    expected = [steps(2, 3), steps(6, 7, 8)]
+    assert paused(tmp_path, {3}, wait=1, warmup=1, active=3, repeat=2) == expected
+
+
+def test_a_pause_leaves_the_recording_of_a_whole_block_as_it_is(tmp_path: Path) -> None:
+    assert paused(tmp_path, {3}) == [steps(*range(12))]

@@ -180,3 +180,10 @@ def test_a_plan_goes_on_where_it_was_cut_short() -> None:
     plan = plan_of(9, wait=1, warmup=1, active=3, repeat=2)
     assert walk(moved(plan, 3).cut_short(), 7) == "- p o s s c -"
     assert walk(moved(plan, 2).cut_short(), 4) == "o s s c"
+
+
+def test_a_plan_that_is_cut_before_a_step_begins_with_it_or_with_the_next_cycle() -> None:
+    plan = plan_of(20, wait=1, warmup=1, active=3, repeat=2)
+    for steps, moves in ((1, "- p o s s c"), (2, "p o s s c"), (3, "o s s c")):
+        assert walk(moved(plan, steps).cut_before(is_cycle_over=False), 6).startswith(moves)
+    assert walk(moved(plan, 4).cut_before(is_cycle_over=True), 6) == "- p o s s c"

@@ -534,3 +534,46 @@ def test_whatever_is_told_in_whatever_order_the_parts_sum_to_the_run_and_none_is
             times(account)
             assert all(part.time_ns >= 0 and part.times >= 0 for part in account.parts)
             assert all(min(one.steps, one.steps_ns, one.data_ns) >= 0 for one in account.epochs)
+
+
+def test_what_a_program_tells_of_has_all_the_time_since_the_step_before(job: Job) -> None:
+    for _ in job.loader(2):
+        job.step()
+        job.sleep(30)
+        job.watch.end_part("logging")
+        job.sleep(200)
+        job.watch.saving()
+        job.sleep(100)
+        job.watch.saved()
+        job.watch.end_part("checkpoint")
+    account = job.account()
+    steps = {"data": 2 * FETCH, "steps": 2 * STEP, "logging": 2 * (TAIL + 30), "checkpoint": 2 * 300}
+    assert times(account) == steps
+    assert counts(account) == {"steps": 2, "data": 2, "logging": 2, "checkpoint": 2}
+
+
+def test_a_checkpoint_of_several_files_is_one_where_its_end_is_told(job: Job) -> None:
+    job.train(job.loader(2))
+    for _ in range(3):
+        job.watch.saving()
+        job.watch.saved()
+    job.watch.end_part("checkpoint")
+    assert counts(job.account())["checkpoint"] == 1
+
+
+def test_a_loader_is_an_evaluations_where_the_program_says_so(job: Job) -> None:
+    for _ in range(2):
+        job.train(job.loader(3))
+        job.watch.expect_evaluation(is_next=True)
+        for _ in job.loader(4):
+            job.sleep(VALIDATE)
+        job.sleep(70)
+        job.watch.end_part("evaluation")
+        job.watch.expect_evaluation(is_next=False)
+    account = job.account()
+    assert times(account) == {
+        "data": 6 * FETCH,
+        "steps": 6 * (STEP + TAIL),
+        "evaluation": 2 * (4 * (FETCH + VALIDATE) + 70),
+    }
+    assert counts(account) == {"steps": 6, "data": 6, "evaluation": 2}
