@@ -42,7 +42,7 @@ _ALLOWED = (
     _Reason(r"fvcore is not installed: pip install \S+", also_in_ci=True),
     # Trainers of other frameworks, in versions that want a newer torch than the oldest one.
     _Reason(r"(transformers|accelerate|pytorch-ignite) is not installed: pip install \S+", also_in_ci=True),
-    # Clients and servers of remote stores and clusters: the extra `test` brings them, and they are large.
+    # Clients and servers of remote stores and clusters: the extras of stores bring them, and they are large.
     _Reason(
         r"(distributed|moto|flask|flask_cors|s3fs|adlfs|gcsfs|aiohttp|requests) is not installed: pip install \S+",
         also_in_ci=False,
