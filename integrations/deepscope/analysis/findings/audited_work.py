@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.rule import Rule
+from deepscope.records import Evidence, Finding
 from deepscope.records.places import base_name
 from deepscope.trace.format.audit import FORMAT, AuditAccount, OperatorUse
 from deepscope.trace.kinds import Kind
 
+WORTH = 0.02
+"""A place is named if it takes at least this share of the wall time."""
 _NAMED = 3
 """Operators that are named."""
 
@@ -35,6 +39,45 @@ def place_words(facts: Facts, place: int) -> str:
 def location_of(facts: Facts, place: int) -> int:
     """Index of the line into `Scopes.locations`; -1 if the trace does not know it."""
     return facts.once(_locations).get(place, -1)
+
+
+def found_at(
+    place: int,
+    rule: Rule,
+    facts: Facts,
+    *,
+    takes_ns: int,
+    message: str,
+    evidence: Evidence,
+    remedy: str,
+    saving_ns: int | None = None,
+    worth: float = WORTH,
+    is_bound: bool = False,
+) -> Iterator[Finding]:
+    """A finding at a place of the audit, if what it found takes enough time there.
+
+    Args:
+        place: index into the account's places.
+        rule: what was found.
+        facts: of the analysis.
+        takes_ns: how long it takes in the window.
+        message: as for `Rule.finding`.
+        evidence: as there; the steps that were looked at are added.
+        remedy: as there.
+        saving_ns: where that is not all of it.
+        worth: of the wall time, so much it has to take.
+        is_bound: as for `Rule.finding`.
+    """
+    if takes_ns >= max(worth * facts.wall_ns, 1):
+        yield rule.finding(
+            facts,
+            location=location_of(facts, place),
+            message=message,
+            evidence=evidence | {"looked_at_steps": audit_of(facts).steps},
+            saving_ns=takes_ns if saving_ns is None else saving_ns,
+            remedy=remedy,
+            is_bound=is_bound,
+        )
 
 
 def unused_names(uses: Iterable[OperatorUse]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.findings.audited_work import audit_of, location_of, place_words, unused_ns
+from deepscope.analysis.findings.audited_work import audit_of, found_at, location_of, place_words, unused_ns
 from deepscope.analysis.findings.calls_below import cost_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.optimizer import operators_of_steps
@@ -15,8 +15,6 @@ from deepscope.quantities import bytes_text, count_text
 from deepscope.records import Finding
 from deepscope.trace.format.audit import TableGradient, UnusedGradients
 
-WORTH = 0.02
-"""A place is named if it would save at least this share of the wall time."""
 _NAMED = 3
 """Modules that are named."""
 
@@ -24,11 +22,11 @@ _NAMED = 3
 def _find_unused_gradients(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).gradients:
         saving_ns = unused_ns(facts, one.operators, backward=True)
-        if saving_ns < max(WORTH * facts.wall_ns, 1):
-            continue
-        yield UNUSED_GRADIENTS.finding(
+        yield from found_at(
+            one.place,
+            UNUSED_GRADIENTS,
             facts,
-            location=location_of(facts, one.place),
+            takes_ns=saving_ns,
             message=_message(facts, one),
             evidence={
                 "unused_ns": saving_ns,
@@ -36,9 +34,7 @@ def _find_unused_gradients(facts: Facts) -> Iterator[Finding]:
                 "elements": one.elements,
                 "modules": ", ".join(one.modules),
                 "fate": one.fate.replace("_", " "),
-                "looked_at_steps": audit_of(facts).steps,
             },
-            saving_ns=saving_ns,
             remedy=_unused_gradients_remedy(facts, one),
         )
 
@@ -89,11 +85,11 @@ def _find_table_gradients(facts: Facts) -> Iterator[Finding]:
         gradient_ns = unused_ns(facts, one.operators, backward=True)
         optimizer_ns = _optimizer_ns(facts, one)
         saving_ns = int(unused * (gradient_ns + optimizer_ns))
-        if saving_ns < max(WORTH * facts.wall_ns, 1):
-            continue
-        yield TABLE_GRADIENTS.finding(
+        yield from found_at(
+            one.place,
+            TABLE_GRADIENTS,
             facts,
-            location=location_of(facts, one.place),
+            takes_ns=saving_ns,
             message=f"of a table of {count_text(one.rows)} rows a step looks {count_text(one.used_rows)} up here, and "
             "the gradient and the optimizer's step are of all of them",
             evidence={
@@ -101,9 +97,7 @@ def _find_table_gradients(facts: Facts) -> Iterator[Finding]:
                 "optimizer_ns": optimizer_ns,
                 "rows": one.rows,
                 "rows_per_step": one.used_rows,
-                "looked_at_steps": audit_of(facts).steps,
             },
-            saving_ns=saving_ns,
             remedy=_table_gradients_remedy(one),
         )
 
@@ -143,18 +137,18 @@ _SHARE = 0.1
 def _find_unused_graphs(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).graphs:
         forward_ns = unused_ns(facts, one.operators, backward=False)
-        if forward_ns < max(UNUSED_GRAPHS_WORTH * facts.wall_ns, 1):
-            continue
-        yield UNUSED_GRAPHS.finding(
+        yield from found_at(
+            one.place,
+            UNUSED_GRAPHS,
             facts,
-            location=location_of(facts, one.place),
+            takes_ns=forward_ns,
+            worth=UNUSED_GRAPHS_WORTH,
             message="autograd keeps a graph of what is computed here, with up to "
             f"{bytes_text(one.result_bytes) or '0B'} of results, and no backward pass goes through it",
             evidence={
                 "forward_ns": forward_ns,
                 "operators_per_step": sum(use.unused for use in one.operators),
                 "result_bytes_per_step": one.result_bytes,
-                "looked_at_steps": audit_of(facts).steps,
             },
             saving_ns=int(_SHARE * forward_ns),
             remedy="Call it under `with torch.no_grad():` (or `torch.inference_mode()`), which keeps nothing for a "

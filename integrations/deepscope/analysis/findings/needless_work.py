@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, location_of, unused_names, unused_ns
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at, unused_names, unused_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.quantities import bytes_text
 from deepscope.records import Finding
 from deepscope.trace.format.audit import Broadcast, NeedlessCopies, PaddedWork, UnusedResults
 
-WORTH = 0.02
-"""A place is named if it would save at least this share of the wall time."""
-
 
 def _find_same_work(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).same:
         saving_ns = unused_ns(facts, one.operators, backward=False)
-        if saving_ns < max(WORTH * facts.wall_ns, 1):
-            continue
         names = unused_names(one.operators)
-        yield SAME_WORK.finding(
+        yield from found_at(
+            one.place,
+            SAME_WORK,
             facts,
-            location=location_of(facts, one.place),
+            takes_ns=saving_ns,
             message=f"each step computes the same here, from constants or tensors that no step changes: {names}",
             evidence={
                 "same_ns": saving_ns,
                 "operators_per_step": sum(use.unused for use in one.operators),
                 "result_bytes_per_step": one.result_bytes,
-                "looked_at_steps": audit_of(facts).steps,
             },
-            saving_ns=saving_ns,
             remedy="Compute it once, where the model is made, and keep it as a buffer "
             "(`register_buffer(…, persistent=False)`); for changing lengths keep the longest and slice it.",
         )
@@ -46,21 +41,19 @@ _ATTENTION = "MultiheadAttention"
 def _find_unused_results(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).results:
         saving_ns = unused_ns(facts, one.operators, backward=False)
-        if saving_ns < max(WORTH * facts.wall_ns, 1):
-            continue
         what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
         names = unused_names(one.operators)
-        yield UNUSED_RESULTS.finding(
+        yield from found_at(
+            one.place,
+            UNUSED_RESULTS,
             facts,
-            location=location_of(facts, one.place),
+            takes_ns=saving_ns,
             message=f"{what} in the steps that were looked at: {names}",
             evidence={
                 "unused_ns": saving_ns,
                 "operators_per_step": sum(use.unused for use in one.operators),
                 "result_bytes_per_step": one.result_bytes,
-                "looked_at_steps": audit_of(facts).steps,
             },
-            saving_ns=saving_ns,
             remedy=_unused_results_remedy(one),
         )
 
@@ -89,21 +82,19 @@ _OTHER = "Look for an operator that does both in one (`torch.cdist`, `@`, `torch
 def _find_broadcasts(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).broadcasts:
         work_ns = both_passes_ns(facts, one.operators, one.backward)
-        if work_ns < max(WORTH * facts.wall_ns, 1):
-            continue
         names = [name.removeprefix("aten::") for name in (one.name, one.reduction)]
-        yield BROADCASTS.finding(
+        yield from found_at(
+            one.place,
+            BROADCASTS,
             facts,
-            location=location_of(facts, one.place),
+            takes_ns=work_ns,
             message=f"{names[0]} broadcasts to a tensor of {one.shape}, {bytes_text(one.result_bytes) or '0B'}, "
             f"which {names[1]} makes small again",
             evidence={
                 "work_ns": work_ns,
                 "result_bytes_per_step": one.result_bytes,
                 "largest_argument": one.given_elements,
-                "looked_at_steps": audit_of(facts).steps,
             },
-            saving_ns=work_ns,
             remedy=_broadcasts_remedy(one),
         )
 
@@ -138,19 +129,17 @@ _ONCE = "Copy it once, before the loop or the layers that use it, and hand it on
 def _find_needless_copies(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).copies:
         copying_ns = unused_ns(facts, one.operators, backward=False)
-        if copying_ns < max(WORTH * facts.wall_ns, 1):
-            continue
-        yield NEEDLESS_COPIES.finding(
+        yield from found_at(
+            one.place,
+            NEEDLESS_COPIES,
             facts,
-            location=location_of(facts, one.place),
+            takes_ns=copying_ns,
             message=f"{_copied(one)}{_in_vain(one)}",
             evidence={
                 "copying_ns": copying_ns,
                 "copies_per_step": one.times,
                 "result_bytes_per_step": one.result_bytes,
-                "looked_at_steps": audit_of(facts).steps,
             },
-            saving_ns=copying_ns,
             remedy=_needless_copies_remedy(one),
             is_bound=one.need == "once",  # casts of gradients, which go with these, are not counted
         )
@@ -187,7 +176,7 @@ NEEDLESS_COPIES = Rule(
 )
 
 
-PADDED_BATCHES_WORTH = 0.05
+PADDED_WORTH = 0.05
 """A line is named if the padding takes at least this share of the wall time."""
 LEAST_SHARE = 0.2
 """Of the positions must be padding."""
@@ -199,11 +188,14 @@ def _find_padded_batches(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).padding:
         share = min(one.padded / one.positions, 1.0)
         work_ns = both_passes_ns(facts, one.operators, one.backward)
-        if share < LEAST_SHARE or share * work_ns < max(PADDED_BATCHES_WORTH * facts.wall_ns, 1):
+        if share < LEAST_SHARE:
             continue
-        yield PADDED_BATCHES.finding(
+        yield from found_at(
+            one.place,
+            PADDED_BATCHES,
             facts,
-            location=location_of(facts, one.place),
+            takes_ns=int(share * work_ns),
+            worth=PADDED_WORTH,
             message=f"{share:.0%} of the positions that are looked up here are padding: "
             f"{one.rows} rows of up to {one.length}, the longest with {one.longest} of its own",
             evidence={
@@ -211,9 +203,7 @@ def _find_padded_batches(facts: Facts) -> Iterator[Finding]:
                 "positions_per_step": one.positions,
                 "padded_per_step": one.padded,
                 "work_ns": work_ns,
-                "looked_at_steps": audit_of(facts).steps,
             },
-            saving_ns=int(share * work_ns),
             remedy=_padded_batches_remedy(one),
             is_bound=not _can_be_cut(one),
         )
