@@ -1,9 +1,9 @@
 /** A counter's value in words: the units are those of `deepscope report --by counter`. */
 
-import type { Unit } from "../contract";
+import type { CounterUnit } from "../contract";
 import { bytes, count } from "../words";
 
-export function valueWords(value: number, unit: Unit): string {
+export function valueWords(value: number, unit: CounterUnit): string {
   switch (unit) {
     case "bytes":
       return bytes(value);
