@@ -126,7 +126,7 @@ def test_nobody_answers_and_nothing_is_written_are_said(tmp_path: Path, monkeypa
     with served(tmp_path, VLLM) as (url, _):
         other = tmp_path / "other"
         other.mkdir()
-        monkeypatch.setattr(model_server, "LONGEST_S", 0.5)
+        monkeypatch.setattr(model_server, "WRITING_S", 0.5)
         with pytest.raises(ControlError, match="name its folder with --folder"):
             ModelServer(url, other).record(seconds=0)
     with pytest.raises(ControlError, match="no server answers there"):

@@ -15,8 +15,10 @@ from urllib.request import Request, urlopen
 
 from deepscope.errors import ControlError, OptionError
 
-LONGEST_S = 600.0
+_ANSWER_S = 600.0
 """A server that writes a large trace answers late."""
+WRITING_S = 600.0
+"""So long a trace is waited for."""
 _QUIET_S = 2.0
 """A trace that has not grown for so long is written."""
 _EVERY_S = 0.25
@@ -90,7 +92,7 @@ class ModelServer:
 
     def _open(self, request: Request) -> HTTPResponse:
         try:
-            response: HTTPResponse = urlopen(request, timeout=LONGEST_S)  # noqa: S310 - as above
+            response: HTTPResponse = urlopen(request, timeout=_ANSWER_S)  # noqa: S310 - as above
         except HTTPError:
             raise
         except (URLError, HTTPException, OSError) as error:
@@ -100,7 +102,7 @@ class ModelServer:
     def _written(self) -> list[Path]:
         """The traces that are new, once none of them grows any more."""
         self.show(f"waiting for traces in {self.folder}")
-        deadline = time.monotonic() + LONGEST_S
+        deadline = time.monotonic() + WRITING_S
         before: dict[Path, int] = {}
         since = time.monotonic()
         while True:
