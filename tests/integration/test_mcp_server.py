@@ -179,6 +179,7 @@ def test_a_program_that_takes_too_long_is_stopped(project: Path, server: MCPServ
     assert "timeout_s" in ended["next"]
 
 
+@pytest.mark.thorough
 def test_a_call_that_is_cancelled_stops_the_program_and_all_it_started(project: Path, server: MCPServer[Any]) -> None:
     (project / "slow.py").write_text(SLOW)
 
@@ -249,6 +250,7 @@ def test_options_cannot_be_smuggled_in(server: MCPServer[Any]) -> None:
     assert "less than or equal to" in error(server, "record", program=["train.py"], timeout_s=10**6)
 
 
+@pytest.mark.thorough
 def test_two_programs_do_not_run_at_a_time(project: Path, server: MCPServer[Any]) -> None:
     async def scenario() -> list[Any]:
         async with Client(server) as client:

@@ -56,9 +56,10 @@ def lines_with_time(page: str) -> dict[int, str]:
 
 
 def test_a_cell_shows_its_steps_and_does_what_it_does_without_the_magic(tmp_path: Path) -> None:
-    *_, plain = executed(tmp_path, SETUP, TRAIN)
-    _, recorded, line, whole, asked, there, again = executed(
+    _, plain, _, recorded, line, whole, asked, there, again = executed(
         tmp_path,
+        SETUP,
+        TRAIN,
         SETUP,
         f"%%deepscope\n{TRAIN}",
         "%deepscope model(data[0]).sum()",
@@ -108,6 +109,7 @@ def test_what_goes_wrong_is_told_as_without_the_magic(tmp_path: Path) -> None:
     assert result(after) == "(3, None)", "the cell of --help did not run, and nothing is left installed"
 
 
+@pytest.mark.thorough
 def test_names_out_of_a_cell_are_text(tmp_path: Path) -> None:
     names = ["<script>alert(1)</script>", "</td><img src=x onerror=alert(2)>"]
     cells = [

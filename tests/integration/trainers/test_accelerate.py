@@ -121,6 +121,7 @@ accelerator.save_state("state")
 """
 
 
+@pytest.mark.thorough
 def test_a_program_is_recorded_without_a_change(tmp_path: Path) -> None:
     program = PROGRAM.replace("with accelerator.profile() as prof:", "if True:").replace("prof.step()", "pass")
     [trace] = run_recorded(tmp_path, program.format(handlers=""))

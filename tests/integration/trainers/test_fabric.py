@@ -129,6 +129,7 @@ for batch in fabric.setup_dataloaders(torch.utils.data.DataLoader(torch.randn(24
 """
 
 
+@pytest.mark.thorough
 def test_a_program_is_recorded_without_a_change(tmp_path: Path) -> None:
     [trace] = run_recorded(tmp_path, PROGRAM.format(imported="", callback=""))
     profile = deepscope.load_profile(trace, cache=False)

@@ -232,6 +232,7 @@ Trainer(model, arguments, train_dataset=items, eval_dataset=items[:8], callbacks
 """
 
 
+@pytest.mark.thorough
 def test_a_program_is_recorded_without_a_change(tmp_path: Path) -> None:
     [trace] = run_recorded(tmp_path, PROGRAM.format(imported="", callback=""))
     profile = deepscope.load_profile(trace, cache=False)
