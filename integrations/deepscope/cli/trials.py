@@ -180,7 +180,7 @@ def try_remedies(
     from deepscope.trials.rendering import tries_json, tries_text
     from deepscope.trials.session import TrialSession
 
-    found = [] if profile is None else [one.code for one in sorted(profile.findings, key=lambda one: -one.saving_ns)]
+    found = [] if profile is None else [one.code for one in profile.findings]
     chosen, rows = candidates(words, found)
     ask_consent(command, yes=yes, what=f"{command.name} is run again and again, for {budget:.0f} s at most")
     options: list[str] = []

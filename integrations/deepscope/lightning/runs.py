@@ -150,7 +150,7 @@ def summary(
     if profile.memory.failure is not None:
         head += memory_entries(profile)
     top = list(entries_text(head, width, styles))
-    found = sorted(profile.findings, key=lambda one: -one.saving_ns)
+    found = profile.findings
     below = [cut_end(finding_words(finding, profile), width) for finding in found[:FINDINGS]]
     below = below or list(entries_text([("advice", without_findings(profile))], width, styles))
     below += ["", *_commands(profile, len(found))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from deepscope.comparison import Difference
@@ -28,11 +27,6 @@ def place_of(file: str, line: int, profile: Profile) -> str:
 def rounded(share: float | None) -> float | None:
     """A share as answers have it, to a hundredth of a percent."""
     return None if share is None else round(share, 4)
-
-
-def by_saving(findings: Sequence[Finding]) -> list[Finding]:
-    """Advice, the largest saving first."""
-    return sorted(findings, key=lambda one: -one.saving_ns)
 
 
 def run_entry(run: ServedRun) -> RunEntry:

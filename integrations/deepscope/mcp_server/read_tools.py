@@ -20,7 +20,6 @@ from deepscope.mcp_server.answers import (
     RunsAnswer,
 )
 from deepscope.mcp_server.entries import (
-    by_saving,
     change_entry,
     finding_entry,
     line_entry,
@@ -79,7 +78,7 @@ class ReadTools:
         """Say what the time of a run goes to: the verdict in a sentence, steps, phases, advice, and the next step."""
         profile = self._reader.profile(path, rank=rank, stage=stage)
         verdict, figures, head = run_verdict(profile), key_figures(profile), dict(header(profile))
-        found = by_saving(profile.findings)
+        found = profile.findings
         return OverviewAnswer(
             path=_path(profile, path),
             verdict=verdict.sentence,
@@ -143,7 +142,7 @@ class ReadTools:
             shown=_shown(len(parts), len(of), "parts"),
             findings=[
                 finding_entry(one, profile)
-                for one in by_saving(profile.findings)
+                for one in profile.findings
                 if (one.file, one.line) == (found.file, found.line)
             ],
             next=after_line(profile, found.file, found.line),
@@ -152,7 +151,7 @@ class ReadTools:
     def findings(self, path: RunPath = "", limit: Limit = 6, rank: Rank = None, stage: Stage = None) -> FindingsAnswer:
         """List advice: where, what to change, on which figures, and how much it could save."""
         profile = self._reader.profile(path, rank=rank, stage=stage)
-        found = by_saving(profile.findings)
+        found = profile.findings
         return FindingsAnswer(
             path=_path(profile, path),
             findings=[finding_entry(one, profile) for one in found[:limit]],

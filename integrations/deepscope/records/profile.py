@@ -112,13 +112,14 @@ class Totals(msgspec.Struct, kw_only=True):
     ranks: Sum = 1
 
 
-def _by_saving(finding: Finding) -> tuple[int, str, str, int]:
+def by_saving(finding: Finding) -> tuple[int, str, str, int]:
+    """The order of findings: the largest saving first."""
     return -finding.saving_ns, finding.code, finding.file, finding.line
 
 
 def add_findings(profile: Profile, findings: list[Finding]) -> None:
     """Puts more findings among those of a profile."""
-    profile.findings = sorted([*profile.findings, *findings], key=_by_saving)
+    profile.findings = sorted([*profile.findings, *findings], key=by_saving)
 
 
 def _files(group: RankRecords[Any], field: str) -> dict[str, SourceFile]:
@@ -192,7 +193,7 @@ class Profile(msgspec.Struct, kw_only=True):
     """What the work of the call tree's nodes is made of; a part stands before those below it."""
     places: Annotated[list[PartKey], merged_by(left_out)] = []
     """What the parts are."""
-    findings: Annotated[list[Finding], merged_by(table("code", "file", "line", order=_by_saving))] = []
+    findings: Annotated[list[Finding], merged_by(table("code", "file", "line", order=by_saving))] = []
     """The largest saving first."""
     audit: Annotated[Audit | None, merged_by(record)] = None
     """None where no step was to be looked at."""

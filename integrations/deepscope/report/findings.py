@@ -22,7 +22,7 @@ recording slowed cost as much, what they cost without it decides."""
 
 def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
     """Two entries a finding, the largest saving first, each a title and its printable text; without findings one."""
-    found = sorted(profile.findings, key=lambda one: -one.saving_ns)
+    found = profile.findings
     if not found:
         yield "advice", without_findings(profile)
     for finding in found[:SHOWN]:

@@ -17,6 +17,7 @@ from deepscope.cli.entry import LazyGroup
 from deepscope.ranks.finding import straggler_findings
 from deepscope.records import PartOf, Profile, Remedy, View
 from deepscope.records.findings import severity_of
+from deepscope.records.profile import add_findings
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.findings import SHOWN, findings_entries, without_findings
 from deepscope.report.text import text_report
@@ -112,7 +113,8 @@ def test_the_report_shows_five_at_most_the_largest_saving_first():
         built_profiles.finding("DS001", f"number {n}", "/a.py", n, n * 10**6, {"wait_ns": n}, Remedy("Do it."))
         for n in range(1, 9)
     ]
-    profile.findings = many
+    profile.findings = []
+    add_findings(profile, many)
     entries = list(findings_entries(profile))
     assert [re.search(r"number (\d)", text)[1] for title, text in entries if title == "DS001"] == list("87654")
     assert entries[-1][0] == "more"

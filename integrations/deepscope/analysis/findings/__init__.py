@@ -27,6 +27,7 @@ from deepscope.analysis.findings import (
 )
 from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Finding
+from deepscope.records.profile import by_saving
 
 __all__ = ["RULES", "find_all"]
 
@@ -81,4 +82,4 @@ def find_all(analysis: Analysis) -> list[Finding]:
     """Everything that the rules find, the largest saving first."""
     facts = Facts(analysis)
     found = [one for rule in RULES for one in rule.found(facts)] if facts.wall_ns else []
-    return sorted(found, key=lambda one: (-one.saving_ns, one.code, one.file, one.line))
+    return sorted(found, key=by_saving)
