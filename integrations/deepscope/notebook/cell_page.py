@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
+from typing import NamedTuple
 
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, Profile
-from deepscope.records.places import short_place
+from deepscope.records.places import short_path, short_place
 from deepscope.report.findings import findings_entries
-from deepscope.report.flame import FlameTree, flame_tree
+from deepscope.report.flame import flame_tree
+from deepscope.report.framework import NO_LINE
 from deepscope.report.places import place_name
 from deepscope.report.run_verdict import run_verdict
 
@@ -90,7 +92,7 @@ def _row(place: str, lines: list[Line], costs: Costs, source: str) -> str:
 
 def _of_cell(words: str, profile: Profile, file: str) -> str:
     """The cell's lines by their numbers alone."""
-    return words.replace(printable(short_place(file, 0, profile.trace.project_root)).removesuffix("0"), "line ")
+    return words.replace(f"{printable(short_path(file, profile.trace.project_root))}:", "line ")
 
 
 def _advice(profile: Profile, file: str) -> Iterator[str]:
@@ -99,47 +101,51 @@ def _advice(profile: Profile, file: str) -> Iterator[str]:
         yield f"<dt>{escape(title)}</dt><dd>{escape(words)}</dd>" if title else f"<dd>{escape(words)}</dd>"
 
 
+class _Box(NamedTuple):
+    """A frame of the graph; `left` and `width` in percent of it."""
+
+    node: int
+    left: float
+    width: float
+    depth: int
+
+
 def _flame(profile: Profile, file: str) -> str:
     tree = flame_tree([(profile, lambda frame: frame)], metric="device", depth="operator", upwards=False, limit=_FRAMES)
-    frames = "".join(_frames(tree, profile, file))
-    if not frames:
+    times = tree.totals(0)
+    boxes = _boxes(times, tree.parents)
+    if not boxes:
         return ""
-    height = _ROW * (1 + max(_depths(tree)))
+    whole_ns = sum(own for own, *_ in tree.own)
+    spans = [
+        _span(_of_cell(_name(tree.frames[box.node], profile), profile, file), times[box.node], whole_ns, box)
+        for box in boxes
+        if box.width >= _LEAST_WIDTH
+    ]
+    height = _ROW * (1 + max(box.depth for box in boxes))
     time = "device time" if profile.metric == "device" else "operators' CPU time"
     summary = f"<summary>Call paths by {time}</summary>"
-    return f'<details>{summary}<div class="f" style="height:{height}px">{frames}</div></details>'
+    return f'<details>{summary}<div class="f" style="height:{height}px">{"".join(spans)}</div></details>'
 
 
-def _depths(tree: FlameTree) -> list[int]:
-    depths: list[int] = []
-    for parent in tree.parents:
-        depths.append(depths[parent] + 1 if parent >= 0 else 0)
-    return depths
+def _boxes(times: Sequence[int], parents: Sequence[int]) -> list[_Box]:
+    """A box a node, as wide as its share of all: children stand below their parent, from its left edge on."""
+    whole = sum(time for time, parent in zip(times, parents, strict=True) if parent < 0)
+    found: list[_Box] = []
+    next_left: dict[int, float] = {}  # by parent, where its next child begins
+    for node, (time, parent) in enumerate(zip(times, parents, strict=True) if whole else ()):
+        above = found[parent] if parent >= 0 else _Box(-1, 0.0, 100.0, -1)
+        left, width = next_left.get(parent, above.left), 100 * time / whole
+        next_left[parent] = left + width
+        found.append(_Box(node, left, width, above.depth + 1))
+    return found
 
 
-def _frames(tree: FlameTree, profile: Profile, file: str) -> Iterator[str]:
-    """A box a frame, as wide as its share of all: children stand below their parent, from its left edge on."""
-    times = [own[0] for own in tree.own]
-    for node in range(len(times) - 1, -1, -1):
-        if tree.parents[node] >= 0:
-            times[tree.parents[node]] += times[node]
-    whole = sum(time for time, parent in zip(times, tree.parents, strict=True) if parent < 0)
-    if not whole:
-        return
-    depths, begins, filled, next_root = _depths(tree), [0.0] * len(times), [0.0] * len(times), 0.0
-    for node, (parent, time) in enumerate(zip(tree.parents, times, strict=True)):
-        width = 100 * time / whole
-        if parent >= 0:
-            begins[node] = begins[parent] + filled[parent]
-            filled[parent] += width
-        else:
-            begins[node], next_root = next_root, next_root + width
-        if width >= _LEAST_WIDTH:
-            name = _of_cell(_name(tree.frames[node], profile), profile, file)
-            title = f"{name}: {time_text(time)} ({share_text(time, whole)})"
-            place = f"left:{begins[node]:.3f}%;width:{width:.3f}%;top:{depths[node] * _ROW}px"
-            label = escape(name) if width >= _LABELLED else ""
-            yield f'<span title="{escape(title)}" style="{place};background:{_colour(name)}">{label}</span>'
+def _span(name: str, time_ns: int, whole_ns: int, box: _Box) -> str:
+    title = f"{name}: {time_text(time_ns)} ({share_text(time_ns, whole_ns)})"
+    place = f"left:{box.left:.3f}%;width:{box.width:.3f}%;top:{box.depth * _ROW}px"
+    label = escape(name) if box.width >= _LABELLED else ""
+    return f'<span title="{escape(title)}" style="{place};background:{_colour(name)}">{label}</span>'
 
 
 def _colour(name: str) -> str:
@@ -150,7 +156,7 @@ def _colour(name: str) -> str:
 def _name(frame: object, profile: Profile) -> str:
     assert isinstance(frame, int)
     if frame < 0:
-        return "(no user line)"
+        return NO_LINE
     if frame < len(profile.lines):
         line = profile.lines[frame]
         return printable(f"{line.function} {short_place(line.file, line.line, profile.trace.project_root)}")

@@ -36,6 +36,14 @@ class FlameTree:
     left_out_ns: tuple[int, ...] = ()
     """Times of those that had no parent."""
 
+    def totals(self, which: int | None = None) -> list[int]:
+        """By node its own time and that of all below it: in one of the profiles, or (None) in all of them."""
+        totals = [sum(own) if which is None else own[which] for own in self.own]
+        for number in range(len(totals) - 1, -1, -1):
+            if self.parents[number] >= 0:
+                totals[self.parents[number]] += totals[number]
+        return totals
+
 
 Naming = Callable[[int], Hashable]
 
@@ -86,10 +94,7 @@ def largest(tree: FlameTree, limit: int) -> FlameTree:
     if count <= limit:
         return tree
     width = len(tree.left_out_ns)
-    whole = [sum(own) for own in tree.own]
-    for number in range(count - 1, -1, -1):
-        if tree.parents[number] >= 0:
-            whole[tree.parents[number]] += whole[number]
+    whole = tree.totals()
     kept = sorted(sorted(range(count), key=lambda number: (-whole[number], number))[:limit])
     at = {number: place for place, number in enumerate(kept)}
     own = [list(one) for one in tree.own]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, of_kind
 from deepscope.analysis.numbers.framework_time import FrameworkTime, idle_of_framework
 from deepscope.analysis.numbers.idle import HostTimeline, idle
@@ -82,7 +82,7 @@ def _on_training_thread(of: Attribution) -> tuple[FrameworkSpans, Intervals]:
     events, spans = of.trace.events, of.framework
     here = events.thread[spans.nodes] == of.training.thread
     if not here.any():
-        return spans.only(here), union(spans.nodes[:0], spans.nodes[:0])
+        return spans.only(here), NO_INTERVALS
     calls = np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME) & (events.thread == of.training.thread))
     return spans.only(here), _spans(events, calls)
 

@@ -149,11 +149,7 @@ def _as_many_steps(profile: Profile, other: Profile | None) -> float:
 
 def _gone(tree: FlameTree, before: list[int]) -> int:
     """What nodes have in which, and below which, this run has nothing."""
-    mine = [own[0] for own in tree.own]
-    for number in range(len(mine) - 1, -1, -1):
-        if tree.parents[number] >= 0:
-            mine[tree.parents[number]] += mine[number]
-    return sum(time_ns for time_ns, here in zip(before, mine, strict=False) if not here)
+    return sum(time_ns for time_ns, here in zip(before, tree.totals(0), strict=False) if not here)
 
 
 class _Naming:
