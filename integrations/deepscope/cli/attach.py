@@ -99,9 +99,7 @@ def _recorded_server(url: str, folder: str, steps: int | None, seconds: float | 
 
     line = _Line(is_on=sys.stderr.isatty() and not quiet)
     try:
-        server = ModelServer(url, Path(folder), line.show)
-        paths = server.record(steps=steps) if seconds is None else server.record(seconds=seconds)
-        return [str(path) for path in paths]
+        return [str(path) for path in ModelServer(url, Path(folder), line.show).record(steps=steps, seconds=seconds)]
     finally:
         line.clear()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 
 from deepscope.errors import ControlError, OptionError
 
+_SECONDS = 3.0
 _ANSWER_S = 600.0
 """A server that writes a large trace answers late."""
 WRITING_S = 600.0
@@ -39,9 +40,8 @@ class ModelServer:
     url: str
     folder: Path
     show: Callable[[str], None] = lambda _: None
-    """Is told a line of progress."""
+    """Gets each line of progress."""
     sleep: Callable[[float], None] = time.sleep
-    _known: dict[Path, int] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -49,25 +49,25 @@ class ModelServer:
             raise OptionError("url", self.url, "not the address of a server, as http://localhost:8000")
         self.url = self.url.rstrip("/")
 
-    def record(self, *, steps: int | None = None, seconds: float = 3.0) -> list[Path]:
-        """Have it record so many seconds, or so many steps where it counts them; returns its new traces.
+    def record(self, *, steps: int | None = None, seconds: float | None = None) -> list[Path]:
+        """Have it record so many steps where it counts them, else so many seconds (3); returns its new traces.
 
         Raises:
             ControlError: it does not answer, cannot record, or wrote nothing into the folder.
         """
-        counts = self._is_sglang()
-        if steps is not None and not counts:
+        if steps is not None and not self._is_sglang():
             raise ControlError(f"{self.url}: this server counts no steps; record by the clock, with --time")
-        self._known = dict(self._traces())
+        known = dict(self._traces())
         wanted: dict[str, Any] = {"output_dir": str(self.folder.resolve())}
         self._post("start_profile", wanted if steps is None else wanted | {"num_steps": steps})
         if steps is None:
+            seconds = _SECONDS if seconds is None else seconds
             try:
                 self.show(f"{self.url} records for {seconds:g} s")
                 self.sleep(seconds)
             finally:  # Ctrl-C, too: nobody else ends it
                 self._post("stop_profile", {})
-        return self._written()
+        return self._written(known)
 
     def _is_sglang(self) -> bool:
         """Whether it answers as SGLang does."""
@@ -99,14 +99,14 @@ class ModelServer:
             raise ControlError(f"{self.url}: no server answers there ({getattr(error, 'reason', error)})") from None
         return response
 
-    def _written(self) -> list[Path]:
-        """The traces that are new, once none of them grows any more."""
+    def _written(self, known: Mapping[Path, int]) -> list[Path]:
+        """The traces that are new beside those that are `known` with their sizes, once none of them grows any more."""
         self.show(f"waiting for traces in {self.folder}")
         deadline = time.monotonic() + WRITING_S
         before: dict[Path, int] = {}
         since = time.monotonic()
         while True:
-            now = {path: size for path, size in self._traces() if self._known.get(path) != size}
+            now = {path: size for path, size in self._traces() if known.get(path) != size}
             if now != before:
                 before, since = now, time.monotonic()
             elif now and time.monotonic() - since >= _QUIET_S:
