@@ -27,7 +27,6 @@ def exported(
     otherwise: SaveJob | None = None,
     skip_if_empty: bool = False,
     audit: StepAudit | None = None,
-    has_begun_step: bool = True,
 ) -> SaveJob:
     """Has torch write the window's events into `folder`, which is made where it is missing.
 
@@ -58,7 +57,7 @@ def exported(
             recorded_steps=timer.recorded if window.steps else None,
             number=None if otherwise is None else otherwise.instructions.header.window,
         ),
-        rename=_new_names(window, has_begun_step=has_begun_step),
+        rename=_new_names(window),
         drop_if_empty=window.step_name,
         on_its_thread=window.steps > 0,  # A block without steps may leave all work to threads.
         clock_readings=window.clock_readings,
@@ -77,6 +76,6 @@ def exported(
     )
 
 
-def _new_names(window: Window, *, has_begun_step: bool) -> dict[str, str | None]:
+def _new_names(window: Window) -> dict[str, str | None]:
     names = {WINDOW_NAME: step_name(0) if window.steps else None, **window.annotation_names}
-    return names if has_begun_step else names | {window.step_name: None}
+    return names if window.has_begun_step else names | {window.step_name: None}

@@ -301,7 +301,8 @@ class Recorder:
             return
         has_steps = window is not None and window.is_recording and window.steps > 0
         if window is not None and has_steps:
-            self._close(window, has_begun_step=False)
+            window.has_begun_step = False
+            self._close(window)
         elif window is not None:
             self._put_off(window)
         self._plan = plan.cut_before(is_cycle_over=has_steps)
@@ -426,13 +427,8 @@ class Recorder:
             self._window, self._reserve, self._state = None, window, _State.WAITING
             self._end(window)
 
-    def _close(
-        self, window: Window, *, complete: bool = True, is_audited: bool | None = None, has_begun_step: bool = True
-    ) -> None:
-        """End and save a window; steps behind it may be audited where it is `complete`, unless `is_audited` says.
-
-        `has_begun_step`: whether what came since its last whole step is one, too, if there was work.
-        """
+    def _close(self, window: Window, *, complete: bool = True, is_audited: bool | None = None) -> None:
+        """End and save a window; steps behind it may be audited where it is `complete`, unless `is_audited` says."""
         if self._leave_to_its_thread(complete=complete):
             return
         with held_back():
@@ -444,8 +440,7 @@ class Recorder:
             if is_audited is None:
                 is_audited = complete and window.steps > 0
             audit = StepAudit(self._session.user_code) if is_audited and self._may_look_at_steps else None
-            job = self._exported(window, complete=complete, audit=audit, has_begun_step=has_begun_step)
-            self._save(job)
+            self._save(self._exported(window, complete=complete, audit=audit))
         self._end_with_what_is_saved()
         self._audit = audit or self._audit
 
@@ -666,7 +661,6 @@ class Recorder:
         otherwise: SaveJob | None = None,
         skip_if_empty: bool = False,
         audit: StepAudit | None = None,
-        has_begun_step: bool = True,
     ) -> SaveJob:
         return exported(
             window,
@@ -678,7 +672,6 @@ class Recorder:
             otherwise=otherwise,
             skip_if_empty=skip_if_empty,
             audit=audit,
-            has_begun_step=has_begun_step,
         )
 
     def _give_up(self) -> None:

@@ -89,6 +89,8 @@ class Window:
         """What lived in the warm-up; None for a window without one."""
         self.step_name = ""
         """The name of the step begun last."""
+        self.has_begun_step = True
+        """Whether what came since the last whole step is one, too, if there was work."""
         self.worker_timings: Callable[[], list[WorkerTiming]] = list
         """Collects what data-loader workers report of this window; set by `end`."""
         self.counted: Callable[[], Counted] = Counted
