@@ -87,7 +87,7 @@ def test_a_cell_shows_its_steps_and_does_what_it_does_without_the_magic(tmp_path
 
 
 def test_what_goes_wrong_is_told_as_without_the_magic(tmp_path: Path) -> None:
-    _, failed, syntax, option, idle, told, after = executed(
+    _, failed, syntax, option, idle, help_text, after = executed(
         tmp_path,
         SETUP,
         "%%deepscope --whole\nx = 1\nx / 0",
@@ -105,7 +105,7 @@ def test_what_goes_wrong_is_told_as_without_the_magic(tmp_path: Path) -> None:
     assert [one.ename for one in syntax if one.output_type == "error"] == ["SyntaxError"]
     assert "No such option" in "".join(one.get("text", "") for one in option)
     assert "recorded nothing" in shown(idle)[1]
-    assert "--whole" in "".join(one.get("text", "") for one in told)
+    assert "--whole" in "".join(one.get("text", "") for one in help_text)
     assert result(after) == "(3, None)", "the cell of --help did not run, and nothing is left installed"
 
 

@@ -12,7 +12,7 @@ from deepscope.trace.format.run_account import CompiledAccount
 
 _UTILS = "torch._dynamo.utils"
 _MOST = 200
-"""Breaks that are told, the first."""
+"""Breaks that are reported, the first."""
 _MOST_FUNCTIONS = 20
 _LONGEST = 200
 """Letters of a reason."""

@@ -40,8 +40,8 @@ class LoopTimer:
         self._pause: Literal["", "behind step", "between"] = ""
         """What passes now is a step's if another step ends; behind a step also if its loader goes on."""
         self._pause_from_ns = 0
-        self._told: dict[RunPartName, int] = {}
-        """How often a part had come when its end was told last: several files of a checkpoint are one."""
+        self._reported: dict[RunPartName, int] = {}
+        """How often a part had come when its end was last reported: several files of a checkpoint are one."""
         self._step_end = TimeMark(self.timer)
         self._modes = ModelModes()
         if begins_step:
@@ -98,8 +98,8 @@ class LoopTimer:
         self.timer.turn_to("rest")
         self.timer.move("rest", part, self.timer.so_far_ns("rest") - self._pause_from_ns)
         if part != "evaluation":  # its passes are counted
-            self.timer.count(part, self._told.get(part, 0) + 1 - self.timer.times(part))
-            self._told[part] = self.timer.times(part)
+            self.timer.count(part, self._reported.get(part, 0) + 1 - self.timer.times(part))
+            self._reported[part] = self.timer.times(part)
 
     def begin_training(self) -> LoaderPass:
         """A pass over something begins, all batches of which are steps: the first one is fetched."""

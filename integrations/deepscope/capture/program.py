@@ -1,4 +1,4 @@
-"""A program run as `python program.py` would run it, and recorded without a word in it."""
+"""A program run as `python program.py` would run it, and recorded without a change to it."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class DeepProfiling(_LightningProfiler):
 
     @guarded
     def _begin_run(self, log_dir: str | None) -> None:
-        self._finish(complete=False)  # a run before this one that ended without a word
+        self._finish(complete=False)  # a run before this one whose end nobody reported
         self._know_compiled_lines()
         self._windows = {}
         self._timer, self._is_accounted = RunTimer(), False

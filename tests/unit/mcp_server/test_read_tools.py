@@ -100,8 +100,8 @@ def test_each_listed_line_can_be_opened_and_shows_the_parts_of_the_report(server
         ]
         assert found["line"] == row
         own = lines_of(profile)[place]
-        told = [one for one in profile.findings if (one.file, one.line) == (own.file, own.line)]
-        assert sorted(one["code"] for one in found["findings"]) == sorted(one.code for one in told)
+        expected = [one for one in profile.findings if (one.file, one.line) == (own.file, own.line)]
+        assert sorted(one["code"] for one in found["findings"]) == sorted(one.code for one in expected)
 
 
 @pytest.mark.parametrize("path", each_own_trace())

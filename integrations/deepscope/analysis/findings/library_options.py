@@ -19,7 +19,7 @@ from deepscope.trace.model import Int64, Trace
 
 _NOTHING = ProcessSettings()
 _FAR = 1 << 53
-"""Greater numbers are none that a recorder told."""
+"""A greater number was not written by a recorder."""
 
 
 def _of(trace: Trace) -> ProcessSettings:

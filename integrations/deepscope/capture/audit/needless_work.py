@@ -240,7 +240,7 @@ def _has_all_positions(shape: tuple[int, ...], lookup: Lookup) -> bool:
 def needless_copies(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[NeedlessCopies]:
     """Of the first step, by line, the largest first; `live`: the operations whose results somebody needs."""
     operations, paths = watch.flow.operations, watch.paths.paths
-    others = set(watch.constants.same())  # which are told of as such
+    others = set(watch.constants.same())  # which are reported as such
     needs: dict[int, CopyNeed] = dict.fromkeys(_repeated(watch), "once")
     needs.update(_without_a_need(watch))
     groups: dict[tuple[int, CopyNeed], list[Copy]] = defaultdict(list)

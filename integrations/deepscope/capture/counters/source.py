@@ -129,7 +129,7 @@ class DeviceReaders:
         self.missing.append(MissingSensor(f"{series[0].track} of {series[0].name.partition(' ')[0]}", problem))
 
     def read(self) -> Sequence[float]:
-        """All devices' values; NaN for what is not told at this moment."""
+        """All devices' values; NaN for what the sensor does not report at this moment."""
         found: list[float] = []
         for read, width in self._readers:
             try:

@@ -199,7 +199,7 @@ def _job_of(raw: Path, job: Path) -> Instructions | None:
 
 
 def sweep_worker_folders() -> None:
-    """Remove the folders of data-loader workers whose recordings ended without a word."""
+    """Remove the folders of data-loader workers whose recordings were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{naming.WORKERS_PREFIX}*"):
         owner = naming.owner_of_workers(folder)
         with suppress(OSError):
