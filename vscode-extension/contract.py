@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE.parent / folder) for folder in ("lsp_server", "integrat
 from deepscope.dashboard.application import QUESTIONS  # noqa: E402
 from deepscope_lsp import answers, arguments  # noqa: E402
 from deepscope_lsp.features.commands import COMMANDS  # noqa: E402
-from deepscope_lsp.features.names import STATUS  # noqa: E402
+from deepscope_lsp.server import STATUS  # noqa: E402
 
 SERVER = HERE / "src" / "server" / "contract.ts"
 PAGES = HERE / "src" / "pages" / "contract.ts"

@@ -204,3 +204,13 @@ def _version() -> str:
         return version("deepscope")
     except PackageNotFoundError:
         return "unknown"
+
+
+SOURCE = "DeepScope"
+HOT_LINE = "hot-line"
+"""The code of the diagnostics on hot lines; findings have codes of their own."""
+SHOW_CALLERS = "deepscope.showCallers"
+HIDE_FINDING = "deepscope.hideFinding"
+SHOW_TRY_COMMAND = "deepscope.showTryCommand"
+STATUS = "$/deepscope/status"
+"""The notification of a changed status; since it begins with `$/`, an editor that does not know it ignores it."""

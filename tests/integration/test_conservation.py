@@ -18,10 +18,9 @@ from deepscope.analysis import build
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.array_ops.intervals import union
 from deepscope.analysis.critical.lines import KINDS as KINDS_OF_PATH
-from deepscope.analysis.critical.lines import find_parts
+from deepscope.analysis.critical.lines import Timelines, find_parts
 from deepscope.analysis.critical.path import critical_path
 from deepscope.analysis.critical.shortening import Shortening
-from deepscope.analysis.critical.timelines import Timelines
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.analysis.numbers.roofline import roofline

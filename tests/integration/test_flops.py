@@ -16,8 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, 
 
 import deepscope
 from deepscope.analysis.build import build_profile
-from deepscope.analysis.numbers.attention_flops import ATTENTION
-from deepscope.analysis.numbers.flop_formulas import lacks_formula
+from deepscope.analysis.numbers.flop_formulas import ATTENTION, lacks_formula
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.read import read_trace
 from recorded import TESTS

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import deepscope
 from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.numbers.byte_formulas import BYTES
-from deepscope.analysis.numbers.moved_bytes import moved_by
+from deepscope.analysis.numbers.roofline import moved_by
 from deepscope.analysis.ownership.calls import nest
 from deepscope.analysis.ownership.owners import find_operators
 from deepscope.trace.arrays import pick

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from deepscope.capture.counters.process_memory import available_bytes, unmapped_bytes
+from deepscope.capture.counters.container import available_bytes, unmapped_bytes
 from deepscope.capture.process_hooks.interrupts import is_main_thread
 from deepscope.capture.process_hooks.threads import call_soon
 

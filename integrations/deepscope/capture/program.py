@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import runpy
 import sys
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,10 +13,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter_ns
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.notices import warn
+from deepscope.capture.on_demand.messages import ControlRequest
+from deepscope.capture.on_demand.start import OnDemand
 from deepscope.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -25,6 +28,65 @@ if TYPE_CHECKING:
     from deepscope.capture.run_watch import RunWatch
     from deepscope.capture.session import StepCallback
     from deepscope.capture.workers.training_side import WorkerClocks
+
+_ID = "0"
+
+
+class Span:
+    """A context manager that records `seconds` of the block, from `delay` seconds behind its begin on."""
+
+    def __init__(
+        self,
+        folder: Path,
+        delay: float,
+        seconds: float,
+        *,
+        filename: str | None = None,
+        **options: Unpack[OptionKeywords],
+    ) -> None:
+        self.traces: list[Path] = []
+        self._on_demand = OnDemand(folder, filename=filename, **options)
+        self._dormant = self._on_demand.dormant
+        self._delay = delay
+        self._seconds = seconds
+        self._is_over = threading.Event()
+        self._is_saved = threading.Event()
+        self._is_open = threading.Event()
+        self._dormant.on_open = self._is_open.set
+        self._dormant.on_over = self._tell_over
+
+    def __enter__(self) -> Span:
+        import deepscope.capture.recorder  # noqa: F401  not when it is time
+
+        self._on_demand.count_run()
+        threading.Thread(target=self._run, name="deepscope-span", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        self._dormant.finish()
+        self._on_demand.end_run()
+        answer = self._dormant.answer(ControlRequest("look"))
+        if answer.state == "dormant":
+            warn(f"nothing was recorded: the program ended before the {self._delay:g} s of --after were over")
+            return
+        self._is_saved.wait()
+        self.traces += [Path(one) for one in self._dormant.answer(ControlRequest("look")).traces]
+
+    def _tell_over(self) -> None:
+        self._is_saved.set()
+        self._is_open.set()
+
+    def _run(self) -> None:
+        if self._is_over.wait(self._delay):
+            return
+        self._dormant.answer(ControlRequest("now", id=_ID, warmup=0))
+        self._is_open.wait()
+        if not self._is_over.wait(self._seconds):
+            self._dormant.answer(ControlRequest("stop", id=_ID))
+
 
 _RECORDER = "deepscope.capture.recorder"
 
@@ -219,8 +281,6 @@ def record_whole(folder: Path, *, filename: str | None = None, **options: Unpack
         return
     seconds = options.pop("time", None)
     if seconds is not None:
-        from deepscope.capture.span import Span
-
         span = Span(folder, options.pop("after", 0), seconds, filename=filename, **options)
         try:
             with span:

@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 
 from deepscope.capture.counters.machine import Machine
-from deepscope.capture.counters.sampler import Counted, SamplingThread
-from deepscope.capture.counters.samples import counter_events
+from deepscope.capture.counters.sampler import Counted, SamplingThread, counter_events
 from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.naming import current_folder, run_counters_path
 from deepscope.capture.saving.header import RecordingSession

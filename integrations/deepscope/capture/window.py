@@ -33,7 +33,7 @@ from deepscope.capture.process_hooks.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
 from deepscope.trace.format.header import LineAccount, MachineUse
-from deepscope.trace.format.held_memory import MemoryAccount
+from deepscope.trace.format.process_tables import MemoryAccount
 from deepscope.trace.format.span_names import WINDOW_NAME, clock_name, step_name
 
 _TAKEN = "another torch profiler is running in this process, and torch has room for one; stop it first"

@@ -17,8 +17,7 @@ from deepscope.records import PHASES, View
 from deepscope.report.filters import Filters
 from deepscope.store import Profile, load_profile
 from deepscope.store.load import load_selection
-from deepscope.store.readable import SKIPPED
-from deepscope.store.repeats import load_repeats
+from deepscope.store.readable import SKIPPED, load_repeats
 from deepscope.store.runs import TraceSelection, newest_folder
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from pydantic import Field
 
 from deepscope.errors import OptionError, ProgramError
 from deepscope.mcp_server.answers import EndedAnswer
-from deepscope.mcp_server.run_reader import RunReader
-from deepscope.mcp_server.served_folders import ServedFolders
+from deepscope.mcp_server.served_folders import RunReader, ServedFolders
 from deepscope.report.layout import cut_end
 from deepscope.report.run_verdict import run_verdict
 

@@ -17,8 +17,7 @@ from deepscope.errors import DeepScopeError, NoTraceError, in_python
 from deepscope.mcp_server.answers import LONGEST, NOTICE, ToolAnswer
 from deepscope.mcp_server.program_tools import ProgramTools
 from deepscope.mcp_server.read_tools import ReadTools
-from deepscope.mcp_server.run_reader import RunReader
-from deepscope.mcp_server.served_folders import ServedFolders
+from deepscope.mcp_server.served_folders import RunReader, ServedFolders
 from deepscope.printable import printable
 from deepscope.report.layout import cut_end
 

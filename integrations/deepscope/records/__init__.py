@@ -4,7 +4,6 @@ A new field of a line is one line here (`numbers.py`), one place under `analysis
 """
 
 from deepscope.records.costs import Costs, KeyFigures, bytes_per_s, cost_ns, flops_per_s, key_figures, step_length_ns
-from deepscope.records.critical import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.memory import (
     CounterBlock,
@@ -25,6 +24,9 @@ from deepscope.records.step_times import StepTimes
 from deepscope.records.tables import (
     NO_OPERATOR,
     CollectiveCall,
+    CriticalLine,
+    CriticalPath,
+    CriticalTimes,
     FrameworkPart,
     Kernel,
     KernelKind,

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from deepscope.records.critical import CriticalPath
 from deepscope.records.findings import Finding, Try
 from deepscope.records.memory import CounterSeries, Memory
 from deepscope.records.merging import (
@@ -32,6 +31,7 @@ from deepscope.records.places_of_work import Collective, HostThread, Stream, Thr
 from deepscope.records.step_times import StepTimes
 from deepscope.records.tables import (
     CollectiveCall,
+    CriticalPath,
     FrameworkPart,
     Kernel,
     Operator,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deepscope.comparison import Comparison, Difference, compare
-from deepscope.comparison.fail_over import FailOverVerdict
+from deepscope.comparison.compare import FailOverVerdict
 from deepscope.comparison.noise import CONFIDENCE
 from deepscope.comparison.pairing import share_few_lines, shared_lines
 from deepscope.printable import printable

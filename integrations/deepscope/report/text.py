@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from deepscope.printable import printable
+from deepscope.quantities import count_text
 from deepscope.records import Numbers, Profile
-from deepscope.report.audit import audit_entries
 from deepscope.report.columns import columns
 from deepscope.report.critical import critical_entries
 from deepscope.report.filters import NO_FILTERS, Filters, row_words
@@ -16,7 +17,48 @@ from deepscope.report.footer import footer
 from deepscope.report.header import header
 from deepscope.report.layout import Styles, cell_len, render
 from deepscope.report.memory import memory_entries
+from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table
+
+_HELPS = frozenset({"operators", "Python", "device busy", "device idle"})
+"""Causes that may be work which nobody needs."""
+_ENOUGH = 0.1
+"""While a finding promises this share of the wall time, it is what to do first."""
+_NAMED = 3
+"""Operators from outside torch that are named."""
+
+
+def audit_entries(profile: Profile) -> Iterator[tuple[str, str]]:
+    """One entry: what was looked at, why nothing was, or that it might help."""
+    words = _found(profile) if profile.audit is not None else _asks(profile)
+    if words:
+        yield "audit", words
+
+
+def _found(profile: Profile) -> str:
+    audit = profile.audit
+    assert audit is not None
+    if not audit.steps:
+        return printable(f"no step was looked at: {audit.left_out}")
+    words = f"{audit.steps} steps were looked at, with {count_text(audit.operators)} operators in the first"
+    if not audit.hidden:
+        return words
+    named = ", ".join(audit.hidden[:_NAMED]) + (", …" if len(audit.hidden) > _NAMED else "")
+    return printable(f"{words}; what {named} do with their arguments is unknown and counts as a use")
+
+
+def _asks(profile: Profile) -> str:
+    """That looking would help: where a training program's own work takes the time, and no advice does."""
+    is_ours = bool(profile.trace.deepscope) and profile.trace.line_source == "scopes"
+    trains = any(phase.name == "backward" and phase.wall_ns for phase in profile.phases)
+    is_compiled = any(line.in_compiled_region for line in profile.lines)
+    is_advised = any(one.saving_ns >= _ENOUGH * profile.totals.wall_ns for one in profile.findings)
+    if not is_ours or not trains or is_compiled or is_advised or profile.part_of is not None:
+        return ""
+    if run_verdict(profile).cause not in _HELPS:
+        return ""
+    return "`deepscope run --audit` (audit=True) looks for work that nobody needs, which times cannot show"
+
 
 MIN_WIDTH = 40
 

@@ -10,7 +10,7 @@ from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.messages import Change, Settings
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.hands import Hands
+    from deepscope.trials.child.program import Hands
 
 Decision: TypeAlias = Settings | str
 """What is set on a program of such facts; or why the remedy is not applicable to it."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope_lsp.engine.answering.status import can_be_tried
-from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND, SOURCE
 from deepscope_lsp.positions import line_of, span
+from deepscope_lsp.server import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND, SOURCE
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.session import Document

@@ -65,8 +65,8 @@ from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.findings import finding_words
 from deepscope_lsp.features import loading
 from deepscope_lsp.features.editor_requests import ask, refresh, status_now, tell_status
-from deepscope_lsp.features.names import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND
 from deepscope_lsp.features.symbols import callers, show_callers
+from deepscope_lsp.server import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND
 from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:

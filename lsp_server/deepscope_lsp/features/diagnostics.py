@@ -11,8 +11,8 @@ from deepscope_lsp.engine.files.binding import Mark
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.findings import finding_words, page_uri
-from deepscope_lsp.features.names import HOT_LINE, SOURCE
 from deepscope_lsp.positions import whole_line
+from deepscope_lsp.server import HOT_LINE, SOURCE
 
 if TYPE_CHECKING:
     from deepscope.records import Finding

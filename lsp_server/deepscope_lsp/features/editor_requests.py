@@ -11,7 +11,7 @@ from deepscope_lsp.answers import State, Status
 from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.features import diagnostics
-from deepscope_lsp.features.names import STATUS
+from deepscope_lsp.server import STATUS
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project

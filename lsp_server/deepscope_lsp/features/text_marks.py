@@ -13,8 +13,8 @@ from deepscope.records import cost_ns
 from deepscope_lsp.engine.files.binding import Mark, ShownLine
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
-from deepscope_lsp.features.names import SHOW_CALLERS
 from deepscope_lsp.positions import line_end, line_of, lines_of, whole_line
+from deepscope_lsp.server import SHOW_CALLERS
 
 if TYPE_CHECKING:
     from deepscope.records import Function

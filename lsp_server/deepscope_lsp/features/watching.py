@@ -19,9 +19,19 @@ from deepscope.store.runs import TraceSelection
 from deepscope_lsp.answers import State
 from deepscope_lsp.engine.discovery import lies_below
 from deepscope_lsp.features import loading
-from deepscope_lsp.features.choosing import find_newest, find_previous, read_picked, read_previous, tell_error
+from deepscope_lsp.features.choosing import (
+    UNFINISHED_SECONDS,
+    TraceSearch,
+    age,
+    entries_of,
+    find_newest,
+    find_previous,
+    is_perhaps_unfinished,
+    read_picked,
+    read_previous,
+    tell_error,
+)
 from deepscope_lsp.features.editor_requests import refresh, tell_status
-from deepscope_lsp.features.trace_search import UNFINISHED_SECONDS, TraceSearch, age, entries_of, is_perhaps_unfinished
 
 if TYPE_CHECKING:
     from deepscope.store.files import TraceFile

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import deepscope
-from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ProcessSettings
+from deepscope.trace.format.process_tables import LoaderSettings, OptimizerSettings, ProcessSettings
 from deepscope.trace.read import read_trace
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from deepscope.analysis.numbers.attention_flops import pairs_within
-from deepscope.analysis.numbers.flop_formulas import FORMULAS, flops_of_call, lacks_formula
+from deepscope.analysis.numbers.flop_formulas import FORMULAS, flops_of_call, lacks_formula, pairs_within
 from deepscope.report.operator_columns import flops_missing
 from deepscope.trace.names import WITH_NUMBERS
 from trace_builder import TraceBuilder

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.analysis.numbers.device_peaks import peak_of
-from deepscope.analysis.peaks import given_peaks, peaks_of
+from deepscope.analysis.peaks import given_peaks, peak_of, peaks_of
 from deepscope.errors import OptionError
 
 H100 = "NVIDIA H100 80GB HBM3"

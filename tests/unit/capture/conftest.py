@@ -15,7 +15,7 @@ import pytest
 
 import deepscope
 from deepscope.capture import run_timer
-from deepscope.capture.on_demand.client import Client
+from deepscope.capture.on_demand.control_server import Client
 from deepscope.capture.on_demand.jobs import live_entries
 from deepscope.capture.on_demand.start import OnDemand
 from warm_python import run_warm

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from deepscope.capture.on_demand import client, places
+from deepscope.capture.on_demand import control_server, places
 from deepscope.capture.on_demand.agreement import AgreedRecording, RecordingRequest, offsets
 from deepscope.capture.on_demand.messages import ControlAnswer
 
@@ -149,7 +149,7 @@ def test_a_rank_that_dies_before_its_window_does_not_keep_the_others_open():
     class Mortal(Rank):
         def ask(self, request):
             if clock.now > 20:
-                raise client.GoneError
+                raise control_server.GoneError
             return super().ask(request)
 
     ranks = [Rank(clock, 0, 8.0), Mortal(clock, 1, 8.0)]

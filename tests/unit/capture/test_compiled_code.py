@@ -19,7 +19,7 @@ from deepscope.capture.compiled.provenance import compiled_code, frames_of, func
 from deepscope.capture.dynamo_records import Broken, Compiled, PythonFrame
 from deepscope.capture.program import record_steps
 from deepscope.lightning import DeepProfiler
-from deepscope.trace.format.compiled_code import CompiledCode, GraphBreak, Recompilation, SourcePlace
+from deepscope.trace.format.process_tables import CompiledCode, GraphBreak, Recompilation, SourcePlace
 
 MODEL = "/p/model.py"
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import deepscope
 import deepscope.cli.attach as attach_command
-from deepscope.capture.on_demand import client, injection, jobs, places
+from deepscope.capture.on_demand import control_server, injection, jobs, places
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.jobs import find_jobs, live_entries
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, decode_request, encode
@@ -178,7 +178,7 @@ def test_junk_at_the_control_server_leaves_it_open_for_the_next(control, connect
         try:
             answer = asking.ask(ControlRequest("look"))
             break
-        except client.GoneError:  # all places are taken by those who have not been shown out yet
+        except control_server.GoneError:  # all places are taken by those who have not been shown out yet
             asking = connect()
     assert answer.accepted
 
@@ -207,7 +207,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(control, conne
         return look()
 
     monkeypatch.setattr(control.dormant, "_tell", slow)
-    with pytest.raises(client.SilentError):
+    with pytest.raises(control_server.SilentError):
         asking.ask(ControlRequest("look"))
     monkeypatch.setattr(control.dormant, "_tell", look)
     is_given_up.set()

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.capture.counters.amd import AmdDevices
+from deepscope.capture.counters.devices import AmdDevices, NvidiaDevices
 from deepscope.capture.counters.machine import Machine
-from deepscope.capture.counters.nvidia import NvidiaDevices
-from deepscope.capture.counters.samples import CounterSamples
+from deepscope.capture.counters.sampler import CounterSamples
 from deepscope.capture.counters.source import CounterSource, NoSensorError
 from deepscope.capture.torch_compat import DeviceInUse
 from machine_folders import machine, write

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from deepscope.capture.counters.container import Container
-from deepscope.capture.counters.infiniband import Adapters
+from deepscope.capture.counters.devices import Adapters
 from deepscope.capture.counters.machine import Machine
-from deepscope.capture.counters.samples import CounterSamples, CounterTrack
+from deepscope.capture.counters.sampler import CounterSamples, CounterTrack
 from deepscope.capture.counters.source import CounterSource, NoSensorError, Series
 from machine_folders import GIB, first_version, machine, second_version, write
 

@@ -13,7 +13,7 @@ import deepscope
 from deepscope.capture import torch_compat
 from deepscope.capture.on_demand.messages import ControlRequest
 from deepscope.capture.process_hooks import optimizer_steps
-from deepscope.capture.span import Span
+from deepscope.capture.program import Span
 
 
 def loop():

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deepscope.capture.counters.process_memory import available_bytes
+from deepscope.capture.counters.container import available_bytes
 from deepscope.capture.saving import turns
 from deepscope.capture.saving import writer as writing
 from deepscope.capture.saving.turns import memory_needed, turn

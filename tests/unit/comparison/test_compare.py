@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deepscope.comparison import TABLES, Comparison, compare
-from deepscope.comparison.fail_over import judge
+from deepscope.comparison.compare import judge
 from deepscope.errors import IncomparableError
 from deepscope.records import Profile
 from deepscope.records.ranks import merge_profiles

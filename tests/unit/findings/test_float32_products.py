@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deepscope.analysis.numbers.device_peaks import peak_of
+from deepscope.analysis.peaks import peak_of
 from trace_builder import TraceBuilder
 
 FILE = "/home/me/model.py"

@@ -8,7 +8,7 @@ import pytest
 
 from deepscope.analysis.findings import RULES
 from deepscope_lsp.engine.wording.findings import page_uri
-from deepscope_lsp.features.names import HOT_LINE
+from deepscope_lsp.server import HOT_LINE
 
 CODES = [HOT_LINE, *(rule.code for rule in RULES)]
 

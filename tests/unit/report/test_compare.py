@@ -11,7 +11,7 @@ import pytest
 
 import built_profiles
 from deepscope.comparison import TABLES, compare
-from deepscope.comparison.fail_over import judge
+from deepscope.comparison.compare import judge
 from deepscope.records import Profile
 from deepscope.report.compare import comparison_json, comparison_markdown, comparison_object, comparison_text
 from simulated_runs import noisy_times, profile_of_run

@@ -9,14 +9,6 @@ import pytest
 
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.audit import AuditAccount, AuditedPlace, OperatorUse, SameWork, SlicedCalls, UnusedGradients
-from deepscope.trace.format.compiled_code import (
-    CompiledCode,
-    CompiledGraph,
-    CompiledKernel,
-    GraphBreak,
-    Recompilation,
-    SourcePlace,
-)
 from deepscope.trace.format.counters import (
     ContainerLimits,
     CounterAccount,
@@ -44,8 +36,23 @@ from deepscope.trace.format.header import (
     glance,
     read_header,
 )
-from deepscope.trace.format.held_memory import Held, MemoryAccount, OutOfMemory, Release, Survey
-from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, ProcessSettings
+from deepscope.trace.format.process_tables import (
+    CompiledCode,
+    CompiledGraph,
+    CompiledKernel,
+    GraphBreak,
+    Held,
+    LoaderSettings,
+    MemoryAccount,
+    OptimizerSettings,
+    OutOfMemory,
+    ParallelSettings,
+    ProcessSettings,
+    Recompilation,
+    Release,
+    SourcePlace,
+    Survey,
+)
 
 FULL = Header(
     format=FORMAT,

@@ -1,21 +1,194 @@
-"""The critical path by line: which stretches of a piece of work are which line's, and how long each line is on it."""
+"""The critical path by line: what each thread and each piece of work was on meanwhile."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.array_ops.selection import Columns, by_line
-from deepscope.analysis.critical.host_work import HostWork
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, named, of_kind
 from deepscope.analysis.critical.path import Path, PathKind
 from deepscope.analysis.critical.pieces import DevicePieces
-from deepscope.analysis.critical.timelines import ThreadTimeline, Timelines
-from deepscope.analysis.ownership.attribution import OwnedWork
-from deepscope.trace.arrays import distinct_values
+from deepscope.analysis.numbers.collective_calls import works_on_cpu
+from deepscope.analysis.numbers.phases import PhaseTimeline
+from deepscope.analysis.ownership.attribution import Attribution, OwnedWork
+from deepscope.analysis.ownership.calls import CPU_KINDS
+from deepscope.records import PHASES
+from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.communication import is_collective
+from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
+from deepscope.trace.names import ANNOUNCEMENT, is_communication_span
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTimeline:
+    """What a thread was on, in touching stretches; arrays of shape (k,)."""
+
+    start: Int64
+    end: Int64
+    location: Int64
+    """The line, -1 for none."""
+    loads: Mask
+    """Whether the training thread loaded data."""
+
+    def between(self, start: int, end: int) -> ThreadTimeline:
+        """The stretches with a part between two instants."""
+        low = int(np.searchsorted(self.end, start, side="right"))
+        chosen = slice(low, max(low, int(np.searchsorted(self.start, end, side="left"))))
+        return ThreadTimeline(self.start[chosen], self.end[chosen], self.location[chosen], self.loads[chosen])
+
+    def on_lines_before(self, lines: Sequence[int]) -> Int64:
+        """How long it was on each of some lines before each stretch and before the end; shape (lines, k + 1)."""
+        length = self.end - self.start
+        before = np.zeros((len(lines), len(length) + 1), np.int64)
+        for row, line in zip(before, lines, strict=True):
+            np.cumsum(np.where(self.location == line, length, 0), out=row[1:])
+        return before
+
+
+class Timelines:
+    """The timelines of threads, each made when it is first asked for."""
+
+    def __init__(self, of: Attribution, phases: PhaseTimeline) -> None:
+        events, location = of.trace.events, of.owners.location
+        nodes = of.calls.nested.events
+        above = of.calls.parent[nodes]
+        marks = nodes[location[nodes] != np.where(above < 0, -1, location[above])]
+        self._marks = marks
+        self._thread = events.thread[marks]
+        self._of = of
+        is_data = phases.phase == PHASES.index("data")
+        self._data = union(phases.spans.start[is_data], phases.spans.end[is_data])
+        self._made: dict[int, ThreadTimeline] = {}
+
+    def of_thread(self, thread: int) -> ThreadTimeline:
+        """The timeline of a thread; while a thread of the engine is on no line, that of the training thread's line."""
+        if thread not in self._made:
+            self._made[thread] = self._make(thread)
+        return self._made[thread]
+
+    def _make(self, thread: int) -> ThreadTimeline:
+        of = self._of
+        training = of.training.thread
+        own = self._marks[self._thread == thread]
+        is_engine = thread != training and bool((of.calls.root[of.trace.events.thread == thread] >= 0).any())
+        trains = self.of_thread(training) if is_engine and training >= 0 else None
+        events = of.trace.events
+        start, end = events.start_ns[own], events.end_ns[own]
+        cuts = [start, end]
+        if trains is not None:
+            cuts += [trains.start, trains.end]
+        if thread == training:
+            cuts += [self._data.start, self._data.end]
+        begin = distinct_values(np.concatenate(cuts))
+        zero = np.zeros(len(begin), np.int64)
+        found = innermost(begin, zero, start, end, np.zeros(len(own), np.int64))
+        location = pick(of.owners.location[own], found)
+        if trains is not None and len(trains.start):
+            place = Intervals(trains.start, trains.end).locate(begin)
+            location = np.where(found < 0, pick(trains.location, place), location)
+        loads = self._data.locate(begin) >= 0 if thread == training else np.zeros(len(begin), np.bool_)
+        after = np.append(begin[1:], begin[-1:])
+        return ThreadTimeline(begin, after, location, loads)
+
+
+_LATE_NS, _LATE = 100_000, 0.5
+"""Another thread may close a span so much, and this share of the time waited, after the thread that waited for it has
+gone on: on a busy machine it is interrupted."""
+_PAUSE_NS = 1_000_000
+"""So long Python may take between two operators of a thread that records nothing else; what is longer is no work."""
+_WRAPPERS = ("autograd::engine::", "torch::autograd::", "_c10d_functional", "DistributedDataParallel.", "FSDP")
+"""Operators that run hooks, and so wait within themselves."""
+
+
+class HostWork:
+    """The intervals of each thread, made when it is first asked for."""
+
+    def __init__(self, of: Attribution) -> None:
+        trace, events = of.trace, of.trace.events
+        on_cpu = of_kind(trace, Kind.OPERATOR)
+        own_clock = named(trace, on_cpu | of_kind(trace, Kind.ANNOTATION), _is_span)
+        rows = np.flatnonzero(own_clock)
+        rows = rows[np.argsort(events.end_ns[rows], kind="stable")]
+        self._span_start, self._span_end = events.start_ns[rows], events.end_ns[rows]
+        computing: Mask = on_cpu & ~own_clock & ~named(trace, on_cpu, _waits)
+        self._nodes = np.flatnonzero(computing)
+        self._thread = events.thread[self._nodes]
+        self._of = of
+        self._operators: dict[int, Intervals] = {}
+        self._waiting: dict[int, Intervals] = {}
+        self._idle: dict[int, Intervals] = {}
+
+    def operators(self, thread: int) -> Intervals:
+        """When the thread runs operators, those excepted that exchange data with other ranks or run hooks."""
+        if thread not in self._operators:
+            events, own = self._of.trace.events, self._nodes[self._thread == thread]
+            self._operators[thread] = union(events.start_ns[own], events.end_ns[own])
+        return self._operators[thread]
+
+    def waiting(self, thread: int, line: ThreadTimeline) -> Intervals:
+        """When the thread waits for other ranks: between its operators, while it stays on one line, during the spans of
+        backends that end in this time. A span that ends later was not waited for."""
+        if thread not in self._waiting:
+            self._waiting[thread] = self._waits(self.operators(thread), line)
+        return self._waiting[thread]
+
+    def idle(self, thread: int) -> Intervals:
+        """When a thread of a pool has no task: for long nothing is open on it. The training thread, which may run
+        Python that is not recorded, and autograd's, whose pauses are its own, never are."""
+        if thread not in self._idle:
+            self._idle[thread] = self._without_task(thread)
+        return self._idle[thread]
+
+    def _without_task(self, thread: int) -> Intervals:
+        events = self._of.trace.events
+        own = events.thread == thread
+        if thread == self._of.training.thread or (self._of.calls.root[own] >= 0).any():
+            none = np.zeros(0, np.int64)
+            return Intervals(none, none)
+        rows = np.flatnonzero(own & of_kind(self._of.trace, *CPU_KINDS))
+        whole = Intervals(events.start_ns.min(keepdims=True), events.end_ns.max(keepdims=True))
+        free = union(events.start_ns[rows], events.end_ns[rows]).complement(whole)
+        long = free.end - free.start > _PAUSE_NS
+        return Intervals(free.start[long], free.end[long])
+
+    def _waits(self, operators: Intervals, line: ThreadTimeline) -> Intervals:
+        none = np.zeros(0, np.int64)
+        if not len(self._span_end):
+            return Intervals(none, none)
+        begin, end = _between(operators, line, int(self._span_start.min()), int(self._span_end.max()))
+        first = np.searchsorted(self._span_end, begin, side="right")
+        late = _LATE_NS + (_LATE * (end - begin)).astype(np.int64)
+        last = np.searchsorted(self._span_end, end + late, side="right")
+        count = last - first
+        gap = np.repeat(np.arange(len(begin)), count)
+        span = np.arange(len(gap)) - np.repeat(np.cumsum(count) - count, count) + first[gap]
+        since = np.maximum(begin[gap], self._span_start[span])
+        return union(since, np.minimum(end[gap], self._span_end[span]))
+
+
+def _between(operators: Intervals, line: ThreadTimeline, low: int, high: int) -> tuple[Int64, Int64]:
+    """The stretches on one line without an operator, as far as they lie between two instants."""
+    inside = (line.end > low) & (line.start < high)
+    busy = (operators.end > low) & (operators.start < high)
+    op_start, op_end = operators.start[busy], operators.end[busy]
+    cuts = np.concatenate((line.start[inside], line.end[inside], op_start, op_end, [low, high]))
+    cuts = distinct_values(cuts[(cuts >= low) & (cuts <= high)])
+    begin, end = cuts[:-1], cuts[1:]
+    free = Intervals(op_start, op_end).locate(begin) < 0
+    return begin[free], end[free]
+
+
+def _is_span(name: str) -> bool:
+    return is_communication_span(name) and works_on_cpu(name)
+
+
+def _waits(name: str) -> bool:
+    return name == ANNOUNCEMENT or name.startswith(_WRAPPERS) or is_collective(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.critical.joins import JoinKind
-from deepscope.analysis.critical.lines import PieceParts
+from deepscope.analysis.critical.lines import PieceParts, Timelines
 from deepscope.analysis.critical.path import Dependencies, Path, PathKind
 from deepscope.analysis.critical.pieces import WaitedFor
-from deepscope.analysis.critical.timelines import Timelines
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 

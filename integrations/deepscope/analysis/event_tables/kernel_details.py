@@ -7,7 +7,7 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables.columns import devices, integers, modules, optional, places, steps, texts
 from deepscope.analysis.numbers.collective_calls import collective_calls
-from deepscope.analysis.numbers.waits import queueing
+from deepscope.analysis.numbers.work import queueing
 from deepscope.records.columns import RecordColumn
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind

@@ -15,8 +15,14 @@ from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.anomaly_checks import anomaly_checks
 from deepscope.analysis.findings.clipping_calls import Clipping, find_clipping
-from deepscope.analysis.findings.gaps import TURNAROUND_NS, IdleGaps, find_gaps
-from deepscope.analysis.findings.waits_by_cause import CausedWaits, WaitCause, caused_waits
+from deepscope.analysis.findings.waits_by_cause import (
+    TURNAROUND_NS,
+    CausedWaits,
+    IdleGaps,
+    WaitCause,
+    caused_waits,
+    find_gaps,
+)
 from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.idle import HostTimeline, timeline
 from deepscope.records import PHASES

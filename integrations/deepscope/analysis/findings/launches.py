@@ -6,14 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.findings import data_loader
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import is_fused
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.numbers.counter_levels import Level
 from deepscope.analysis.numbers.idle_causes import occupied
-from deepscope.records import PHASES, Finding
+from deepscope.records import PHASES, Evidence, Finding
+from deepscope.trace.format.counters import THROTTLE_REASONS, DeviceFacts
 from deepscope.trace.kinds import Kind
 
 IDLE_DEVICE_WORTH = 0.03
@@ -103,3 +106,110 @@ def _ways(facts: Facts, line: int, *, in_optimizer: bool) -> Iterator[str]:
 
 
 TINY_KERNELS = Rule("DS004", "Many tiny kernels", _find_tiny_kernels, measured_on=("device",))
+
+
+LEAST_NS = 500_000_000
+"""Of the window must have been sampled: some samples may meet a moment."""
+LEAST_SAMPLES = 5
+MOST_OF_SAMPLES = 0.5
+LEAST_SHARE = 0.2
+"""Of that time the clock must be held down; a burst of power on each step of a run is no fault."""
+SLOWER = 0.9
+"""Of its maximum the clock must be below, in the mean over that time: boards differ by some percent of their own."""
+_REMEDIES = {
+    "thermal": "Cool it: look at its fans and filters, at the room, or give it less power (nvidia-smi -pl).",
+    "hardware slowdown": (
+        "The board protects itself from heat or from its power supply; nvidia-smi -q -d PERFORMANCE tells which. The "
+        "machine's administrator must look at it."
+    ),
+    "power brake": "The machine's power supply asks it to slow down: the machine's administrator must look at it.",
+    "power cap": (
+        "It is at its power limit (nvidia-smi -q -d POWER): raise it where that is allowed, or take it as what the "
+        "board can do. Lower precision does the same work with less power."
+    ),
+}
+"""By reason, the gravest first."""
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    account = facts.trace.header.counters
+    if account is None or not facts.has_device:
+        return
+    for device in account.devices:
+        clock = facts.levels.get(("GPU SM clock", device.series))
+        if clock is not None and device.max_sm_mhz:
+            yield from _of_device(facts, device, clock)
+
+
+def _of_device(facts: Facts, device: DeviceFacts, clock: Level) -> Iterator[Finding]:
+    window = facts.analysis.window
+    sampled = Intervals(clock.at_ns[:1], clock.at_ns[-1:]).intersection(window)
+    enough = facts.samples(clock) >= LEAST_SAMPLES and sampled.total_ns >= LEAST_NS
+    held = {
+        reason: _holds(level).intersection(sampled)
+        for reason in THROTTLE_REASONS
+        if (level := facts.levels.get(("GPU throttling", f"{device.series} {reason}"))) is not None
+    }
+    if not enough or not held:
+        return
+    down = union(
+        np.concatenate([one.start for one in held.values()]), np.concatenate([one.end for one in held.values()])
+    )
+    share = down.total_ns / sampled.total_ns
+    if share < LEAST_SHARE:
+        return
+    mean = _mean(clock, down)
+    if mean > SLOWER * device.max_sm_mhz:
+        return
+    # What has to do with the clock takes so much less time at its maximum; what waits for memory does not.
+    busy = _busy(facts, device).intersection(down).total_ns
+    reasons = sorted(held, key=lambda reason: -held[reason].total_ns)
+    reasons = [reason for reason in reasons if held[reason].total_ns]
+    evidence: Evidence = {
+        "device": device.series,
+        "clock_mhz": round(mean, 1),
+        "max_clock_mhz": float(device.max_sm_mhz),
+        "held_down_ratio": round(share, 3),
+        "reasons": ", ".join(f"{reason} {held[reason].total_ns / sampled.total_ns:.0%}" for reason in reasons),
+    }
+    temperature = facts.levels.get(("GPU temperature", device.series))
+    if temperature is not None:
+        evidence["peak_celsius"] = float(temperature.within(window.start, window.end).largest.max())
+    power = facts.levels.get(("GPU power", device.series))
+    if power is not None:
+        evidence["power_w"] = round(_mean(power, down), 1)
+    if device.power_limit_w:
+        evidence["power_limit_w"] = device.power_limit_w
+    gravest = next(reason for reason in _REMEDIES if reason in reasons)
+    yield RULE.finding(
+        facts,
+        location=-1,
+        message=f"device {device.series} runs at {mean:,.0f} of {device.max_sm_mhz:,} MHz for {share:.0%} of the time: "
+        + " and ".join(reasons),
+        evidence=evidence,
+        saving_ns=int(busy * (1 - mean / device.max_sm_mhz)),
+        remedy=_REMEDIES[gravest],
+    )
+
+
+def _holds(level: Level) -> Intervals:
+    """When a flag is set: in a long window samples become their mean, and most of them must say so."""
+    rows = np.flatnonzero(level.value[:-1] >= MOST_OF_SAMPLES)
+    return union(level.at_ns[rows], level.at_ns[rows + 1])
+
+
+def _mean(level: Level, spans: Intervals) -> float:
+    """The level in the spans, weighted by time."""
+    parts = level.within(spans.start, spans.end)
+    return float((parts.mean * parts.covered_ns).sum() / max(int(parts.covered_ns.sum()), 1))
+
+
+def _busy(facts: Facts, device: DeviceFacts) -> Intervals:
+    """When the device works; where its number in the trace is not told, the only one there is."""
+    busy = facts.work.busy
+    if device.ordinal < 0 and len(busy) == 1:
+        return next(iter(busy.values()))
+    return busy.get(device.ordinal, NO_INTERVALS)
+
+
+RULE = Rule("DS026", "Device clocks down", _find)

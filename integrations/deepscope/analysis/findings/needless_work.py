@@ -1,15 +1,201 @@
-"""Work that nobody needs, as an audit sees it: DS035, DS037, DS041, DS043, DS044 (docs/findings)."""
+"""Work, gradients and graphs that nobody needs, as an audit sees them (docs/findings)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at, unused_names, unused_ns
+import numpy as np
+
+from deepscope.analysis.findings.audited_work import (
+    audit_of,
+    both_passes_ns,
+    found_at,
+    location_of,
+    place_words,
+    unused_names,
+    unused_ns,
+)
+from deepscope.analysis.findings.calls_below import cost_ns
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.optimizer import operators_of_steps
 from deepscope.analysis.findings.rule import Rule
-from deepscope.quantities import bytes_text
+from deepscope.quantities import bytes_text, count_text
 from deepscope.records import Finding
-from deepscope.trace.format.audit import Broadcast, NeedlessCopies, PaddedWork, UnusedResults
+from deepscope.trace.format.audit import (
+    Broadcast,
+    NeedlessCopies,
+    PaddedWork,
+    TableGradient,
+    UnusedGradients,
+    UnusedResults,
+)
+
+_NAMED = 3
+"""Modules that are named."""
+
+
+def _find_unused_gradients(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).gradients:
+        saving_ns = unused_ns(facts, one.operators, backward=True)
+        yield from found_at(
+            one.place,
+            UNUSED_GRADIENTS,
+            facts,
+            takes_ns=saving_ns,
+            message=_message(facts, one),
+            evidence={
+                "unused_ns": saving_ns,
+                "parameters": one.parameters,
+                "elements": one.elements,
+                "modules": ", ".join(one.modules),
+                "fate": one.fate.replace("_", " "),
+            },
+            remedy=_unused_gradients_remedy(facts, one),
+        )
+
+
+def _message(facts: Facts, one: UnusedGradients) -> str:
+    where = place_words(facts, one.backward)
+    subject = f"the backward pass{f' at {where}' if where else ''} computes gradients of {_modules(one)}"
+    if one.fate == "no_optimizer":
+        return f"{subject} that no optimizer steps"
+    return f"{subject} that are cleared before their optimizer steps"
+
+
+def _modules(one: UnusedGradients) -> str:
+    parameters = f"{count_text(one.parameters)} parameter{'' if one.parameters == 1 else 's'}"
+    if not one.modules:
+        return parameters
+    more = ", …" if len(one.modules) > _NAMED else ""
+    return f"{parameters} ({', '.join(one.modules[:_NAMED])}{more})"
+
+
+def _unused_gradients_remedy(facts: Facts, one: UnusedGradients) -> str:
+    modules = " and ".join(f"`{module}`" for module in one.modules[:_NAMED]) or "these parameters"
+    if one.fate == "no_optimizer":
+        words = f"Freeze {modules} where the model is made: `requires_grad_(False)`."
+        if one.whole:
+            words += " This line can then run under `torch.no_grad()` if its inputs need no gradients."
+    elif one.whole:
+        where = place_words(facts, one.backward)
+        loss = f"the loss of {where}" if where else "that loss"
+        words = f"Give {loss} what this line returns with `.detach()`, or make it under `torch.no_grad()`."
+    else:
+        words = f"Call `requires_grad_(False)` on {modules} before that backward pass's forward pass, `True` behind it."
+    if one.clipped:
+        words += " Their norm is part of what clipping measures: without them it clips less."
+    return words
+
+
+UNUSED_GRADIENTS = Rule("DS033", "Gradients that nobody uses", _find_unused_gradients, measured_on=("cpu", "device"))
+
+
+def _find_table_gradients(facts: Facts) -> Iterator[Finding]:
+    if (facts.trace.header.world_size or 1) > 1:
+        return  # NCCL reduces no sparse gradients
+    for one in audit_of(facts).tables:
+        if not 0 < one.used_rows < one.rows:
+            continue
+        unused = 1 - one.used_rows / one.rows
+        gradient_ns = unused_ns(facts, one.operators, backward=True)
+        optimizer_ns = _optimizer_ns(facts, one)
+        saving_ns = int(unused * (gradient_ns + optimizer_ns))
+        yield from found_at(
+            one.place,
+            TABLE_GRADIENTS,
+            facts,
+            takes_ns=saving_ns,
+            message=f"of a table of {count_text(one.rows)} rows a step looks {count_text(one.used_rows)} up here, and "
+            "the gradient and the optimizer's step are of all of them",
+            evidence={
+                "gradient_ns": gradient_ns,
+                "optimizer_ns": optimizer_ns,
+                "rows": one.rows,
+                "rows_per_step": one.used_rows,
+            },
+            remedy=_table_gradients_remedy(one),
+        )
+
+
+def _optimizer_ns(facts: Facts, one: TableGradient) -> int:
+    """The table's part of what its optimizer's steps take, by its elements."""
+    if not one.stepped_elements:
+        return 0
+    operators, _ = operators_of_steps(facts, lambda optimizer: optimizer == one.optimizer)
+    part = min(one.elements / one.stepped_elements, 1.0)
+    return int(part * int(cost_ns(facts, np.sort(operators)).sum()))
+
+
+def _table_gradients_remedy(one: TableGradient) -> str:
+    words = "Make the embedding with `sparse=True`: its gradient then has the rows that were looked up"
+    if one.keeps_rows:
+        words += ", `SGD` steps these alone, and the results are the same."
+    else:
+        words += (
+            f". `{one.optimizer}` steps all rows or takes no such gradient: give the table to `SparseAdam`, or to "
+            "`SGD` without momentum and weight decay. Other rows then stay as they are, so losses differ."
+        )
+    if one.clipped:
+        words += " `clip_grad_norm_` takes no sparse gradients: clip the other parameters."
+    return words
+
+
+TABLE_GRADIENTS = Rule("DS040", "Gradients of whole tables", _find_table_gradients, measured_on=("cpu",))
+
+
+UNUSED_GRAPHS_WORTH = 0.05
+"""A line is named if the forward work there takes at least this share of the wall time."""
+_SHARE = 0.1
+"""Of the forward work's time (docs/findings/DS038.md)."""
+
+
+def _find_unused_graphs(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).graphs:
+        forward_ns = unused_ns(facts, one.operators, backward=False)
+        yield from found_at(
+            one.place,
+            UNUSED_GRAPHS,
+            facts,
+            takes_ns=forward_ns,
+            worth=UNUSED_GRAPHS_WORTH,
+            message="autograd keeps a graph of what is computed here, with up to "
+            f"{bytes_text(one.result_bytes) or '0B'} of results, and no backward pass goes through it",
+            evidence={
+                "forward_ns": forward_ns,
+                "operators_per_step": sum(use.unused for use in one.operators),
+                "result_bytes_per_step": one.result_bytes,
+            },
+            saving_ns=int(_SHARE * forward_ns),
+            remedy="Call it under `with torch.no_grad():` (or `torch.inference_mode()`), which keeps nothing for a "
+            "backward pass: less memory, and somewhat less time.",
+        )
+
+
+UNUSED_GRAPHS = Rule(
+    "DS038", "A graph without a backward pass", _find_unused_graphs, shortens_work=True, measured_on=("cpu",)
+)
+
+
+def _find_kept_graphs(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).kept:
+        results = "what is computed here is" if one.results == 1 else f"{one.results:,} results of this line are"
+        yield KEPT_GRAPHS.finding(
+            facts,
+            location=location_of(facts, one.place),
+            message=f"{results} kept beyond the step, with the graph of autograd: memory grows from step to step",
+            evidence={
+                "results_per_step": one.results,
+                "operator": one.name.removeprefix("aten::"),
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=0,
+            remedy="Keep numbers or detached tensors: `total += loss.detach()`, `losses.append(loss.detach())`; "
+            "`.item()` waits for the device.",
+            severity="info",
+        )
+
+
+KEPT_GRAPHS = Rule("DS042", "Graphs kept beyond their step", _find_kept_graphs)
 
 
 def _find_same_work(facts: Facts) -> Iterator[Finding]:

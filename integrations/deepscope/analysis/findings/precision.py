@@ -12,7 +12,7 @@ from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, f
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option, has_faster_products, product_type
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.numbers.device_peaks import peak_of
+from deepscope.analysis.peaks import peak_of
 from deepscope.records import Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace

@@ -13,8 +13,7 @@ from deepscope.analysis.numbers.idle import HostTimeline, idle_by_line
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.parts import path_columns
 from deepscope.analysis.numbers.phases import python_by_step
-from deepscope.analysis.numbers.waits import wait_by_line
-from deepscope.analysis.numbers.work import work_columns
+from deepscope.analysis.numbers.work import wait_by_line, work_columns
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.training import worker_lines

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
-from deepscope.trace.format.held_memory import ELSEWHERE, HELD_KINDS, MemoryAccount, Survey
+from deepscope.trace.format.process_tables import ELSEWHERE, HELD_KINDS, MemoryAccount, Survey
 from deepscope.trace.model import Int64, MemoryEvents
 
 KINDS = (*HELD_KINDS, "temporaries", "unknown")

@@ -17,8 +17,8 @@ from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.paths import PathBuilder
 from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
-from deepscope.trace.format.compiled_code import CompiledCode, CompiledKernel
 from deepscope.trace.format.header import Header
+from deepscope.trace.format.process_tables import CompiledCode, CompiledKernel
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Trace
 

@@ -10,14 +10,20 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, of_kind
-from deepscope.analysis.critical.host_work import HostWork
 from deepscope.analysis.critical.joins import find_joins
-from deepscope.analysis.critical.lines import KINDS, PieceParts, find_parts, path_by_line, sums_of_kinds
+from deepscope.analysis.critical.lines import (
+    KINDS,
+    HostWork,
+    PieceParts,
+    Timelines,
+    find_parts,
+    path_by_line,
+    sums_of_kinds,
+)
 from deepscope.analysis.critical.path import Dependencies, Path, critical_path, dependencies
 from deepscope.analysis.critical.pieces import find_pieces
 from deepscope.analysis.critical.shortening import Shortening
 from deepscope.analysis.critical.streams import find_stream_waits
-from deepscope.analysis.critical.timelines import Timelines
 from deepscope.analysis.critical.waits import clipped, find_device_waits
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import CPU_KINDS

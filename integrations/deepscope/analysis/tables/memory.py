@@ -9,7 +9,7 @@ from deepscope.analysis.numbers.memory import MemoryCurve, MemoryUse, capacity_b
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Memory, MemoryFailure
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.format.held_memory import OutOfMemory
+from deepscope.trace.format.process_tables import OutOfMemory
 from deepscope.trace.model import Int64, Trace
 
 _STRETCHES = 240

@@ -10,10 +10,8 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.idle_causes import is_copy_in
-from deepscope.analysis.numbers.moved_bytes import DTYPES
-from deepscope.analysis.numbers.roofline import Roofline, roofline
-from deepscope.analysis.numbers.waits import queueing
-from deepscope.analysis.numbers.work import exposed_ns
+from deepscope.analysis.numbers.roofline import DTYPES, Roofline, roofline
+from deepscope.analysis.numbers.work import exposed_ns, queueing
 from deepscope.records import Rate, Why
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64

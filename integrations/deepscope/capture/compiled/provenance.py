@@ -19,7 +19,7 @@ import msgspec
 from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
 from deepscope.capture.dynamo_records import PythonFrame
 from deepscope.capture.sources import source_text
-from deepscope.trace.format.compiled_code import (
+from deepscope.trace.format.process_tables import (
     CapturedGraph,
     CompiledCode,
     CompiledGraph,

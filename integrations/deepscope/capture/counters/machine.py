@@ -10,12 +10,9 @@ from typing import TypeVar
 import msgspec
 
 from deepscope.capture import torch_compat
-from deepscope.capture.counters.amd import AmdDevices
-from deepscope.capture.counters.container import Container
-from deepscope.capture.counters.infiniband import Adapters
+from deepscope.capture.counters.container import Container, resident_bytes
+from deepscope.capture.counters.devices import Adapters, AmdDevices, NvidiaDevices
 from deepscope.capture.counters.numa import MemoryNodes, allowed_cpus, memory_nodes
-from deepscope.capture.counters.nvidia import NvidiaDevices
-from deepscope.capture.counters.process_memory import resident_bytes
 from deepscope.capture.counters.sampler import Opened, Sampler
 from deepscope.capture.counters.source import CounterSource, KernelFile, NoSensorError, Series
 from deepscope.capture.options import RecordingOptions

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from deepscope.trace.format.held_memory import Held
+from deepscope.trace.format.process_tables import Held
 
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xla": 9, "xpu": 12, "mps": 13, "hpu": 15, "mtia": 19}
 """torch's DeviceType as its memory events have it; ROCm's devices call themselves `cuda`, too."""

@@ -26,7 +26,15 @@ from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.capture.process_hooks.live_objects import live_objects
 from deepscope.trace.format import span_names
-from deepscope.trace.format.held_memory import ELSEWHERE, HELD_KINDS, Held, MemoryAccount, OutOfMemory, Release, Survey
+from deepscope.trace.format.process_tables import (
+    ELSEWHERE,
+    HELD_KINDS,
+    Held,
+    MemoryAccount,
+    OutOfMemory,
+    Release,
+    Survey,
+)
 from deepscope.trace.format.span_names import memory_name
 
 Holding = tuple[int, Any]

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import structs
 
-from deepscope.capture.on_demand.client import Client, GoneError, SilentError
+from deepscope.capture.on_demand.control_server import Client, GoneError, SilentError
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
 from deepscope.errors import ControlError
 

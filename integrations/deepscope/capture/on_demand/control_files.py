@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from deepscope.capture.naming import host_name
-from deepscope.capture.on_demand.client import GoneError, SilentError
+from deepscope.capture.on_demand.control_server import GoneError, SilentError
 from deepscope.capture.on_demand.messages import (
     LIMIT_BYTES,
     ControlAnswer,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepscope.capture.notices import is_alive
-from deepscope.capture.on_demand.client import Client, GoneError, SocketClient
 from deepscope.capture.on_demand.control_files import FileClient, file_entries
+from deepscope.capture.on_demand.control_server import Client, GoneError, SocketClient
 from deepscope.capture.on_demand.injection import ancestors
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
 from deepscope.capture.on_demand.places import ControlEntry, control_folders, entries, started_at, this_host

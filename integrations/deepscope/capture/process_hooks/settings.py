@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from deepscope.capture.process_hooks.live_objects import live_objects
-from deepscope.trace.format.settings import LoaderSettings, OptimizerSettings, ParallelSettings, ProcessSettings
+from deepscope.trace.format.process_tables import LoaderSettings, OptimizerSettings, ParallelSettings, ProcessSettings
 
 _MOST = 16
 """So many objects of a kind are told."""

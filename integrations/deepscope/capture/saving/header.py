@@ -31,7 +31,6 @@ from deepscope.capture.window import Window
 from deepscope.capture.workers.training_side import WorkerTiming
 from deepscope.errors import OptionError
 from deepscope.trace.format.audit import AuditedPlace
-from deepscope.trace.format.compiled_code import CompiledCode, SourcePlace
 from deepscope.trace.format.header import (
     FORMAT,
     Device,
@@ -42,6 +41,7 @@ from deepscope.trace.format.header import (
     Worker,
     WorkerLine,
 )
+from deepscope.trace.format.process_tables import CompiledCode, SourcePlace
 from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
 
 _windows: dict[tuple[str, str], int] = {}

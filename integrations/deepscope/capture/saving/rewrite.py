@@ -18,7 +18,7 @@ import numpy as np
 
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
-from deepscope.capture.counters.samples import CounterTrack, counter_events
+from deepscope.capture.counters.sampler import CounterTrack, counter_events
 from deepscope.capture.event_edits import (
     compact,
     escape_names,

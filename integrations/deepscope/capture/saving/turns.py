@@ -24,7 +24,7 @@ try:
 except ImportError:  # Windows, where all write at once
     fcntl = None  # type: ignore[assignment]
 
-from deepscope.capture.counters.process_memory import available_bytes
+from deepscope.capture.counters.container import available_bytes
 from deepscope.processes import cores
 
 LONGEST_S = 600.0

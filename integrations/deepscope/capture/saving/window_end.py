@@ -13,7 +13,7 @@ import numpy as np
 
 from deepscope.capture.event_edits import microseconds
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.format.held_memory import MemoryAccount, OutOfMemory, Release, Survey
+from deepscope.trace.format.process_tables import MemoryAccount, OutOfMemory, Release, Survey
 from deepscope.trace.format.span_names import MOMENT_NAME, is_late, parse_memory, parse_name
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace

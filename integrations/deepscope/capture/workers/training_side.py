@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from deepscope.capture import torch_compat
-from deepscope.capture.lines.clock import LineTime
+from deepscope.capture.lines.hooks import LineTime
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.naming import workers_prefix
 from deepscope.capture.notices import is_alive

@@ -26,7 +26,7 @@ try:
 except ImportError:  # a torch that has moved it: workers go untimed
     fetch = None
 
-from deepscope.capture.lines.clock import LineClock
+from deepscope.capture.lines.hooks import LineClock
 from deepscope.capture.lines.user_code import UserCode
 
 FLAG_FILE = "window"

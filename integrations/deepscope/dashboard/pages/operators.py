@@ -12,9 +12,8 @@ from deepscope.dashboard.pages.tables import key_of, place_words, table_of, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Detail, Kernel, KernelKind, Operator, OperatorInDetail, Peaks, Profile, Why
-from deepscope.report.event_names import readable
+from deepscope.report.event_names import readable, shapes_text
 from deepscope.report.operator_columns import kernel_columns, kind_columns, operator_columns
-from deepscope.report.shapes import shapes_text
 from deepscope.report.top_report import TopQuestion, TopRow, ranking
 
 Grouping = Literal["name", "shapes", "stacks", "type"]

@@ -10,7 +10,7 @@ from deepscope.analysis.critical.pieces import find_pieces
 from deepscope.analysis.critical.streams import find_stream_waits
 from deepscope.analysis.critical.waits import clipped, find_device_waits
 from deepscope.analysis.numbers.flops import flops_of_operators
-from deepscope.analysis.numbers.waits import queueing
+from deepscope.analysis.numbers.work import queueing
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.dashboard.answer import Fact
 from deepscope.dashboard.timeline.answers import Link, SliceDetails

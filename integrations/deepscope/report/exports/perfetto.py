@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.waits import queueing
+from deepscope.analysis.numbers.work import queueing
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.printable import printable

@@ -14,10 +14,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from deepscope.trace.format.audit import AuditAccount
-from deepscope.trace.format.compiled_code import CompiledCode
 from deepscope.trace.format.counters import CounterAccount
-from deepscope.trace.format.held_memory import MemoryAccount
-from deepscope.trace.format.settings import ProcessSettings
+from deepscope.trace.format.process_tables import CompiledCode, MemoryAccount, ProcessSettings
 from deepscope.trace.format.tolerant import Count, LineNumber, Moment, salvaged, with_depth
 
 FORMAT = 2

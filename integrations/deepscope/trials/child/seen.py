@@ -18,7 +18,7 @@ import torch
 from deepscope.processes import cores
 from deepscope.trials.child.imports import ImportActions
 from deepscope.trials.child.loaders import Loaders
-from deepscope.trials.child.modules import OutermostModules, is_compiled
+from deepscope.trials.child.program import OutermostModules, is_compiled
 from deepscope.trials.child.steps import StepClock
 from deepscope.trials.facts import TRAINERS, DistributedFacts, ModuleFacts, OptimizerFacts, ProgramFacts, TrainerFacts
 

@@ -10,7 +10,7 @@ from deepscope.trials.messages import Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.hands import Hands
+    from deepscope.trials.child.program import Hands
 
 _LOG_EVERY = 50
 """Lightning's default."""

@@ -11,7 +11,7 @@ from deepscope.trials.messages import Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.hands import Hands
+    from deepscope.trials.child.program import Hands
 
 MOST_WORKERS = 8
 _PREFETCH = 4

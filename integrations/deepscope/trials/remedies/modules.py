@@ -9,7 +9,7 @@ from deepscope.trials.messages import Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.hands import Hands
+    from deepscope.trials.child.program import Hands
 
 BFLOAT16_ROUNDING = 2.0**-9
 """Half of the distance of two neighbours, by their size."""
@@ -26,7 +26,7 @@ def _compile(facts: ProgramFacts) -> Decision:
 
 def _compile_modules(settings: Settings, hands: Hands) -> None:
     del settings
-    from deepscope.trials.child.modules import is_compiled
+    from deepscope.trials.child.program import is_compiled
 
     def found(module: Any) -> None:
         if not is_compiled(module):

@@ -9,7 +9,7 @@ from deepscope.trials.messages import Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.hands import Hands
+    from deepscope.trials.child.program import Hands
 
 TF32_ROUNDING = 2.0**-11
 """TF32 has ten bits behind the point."""
