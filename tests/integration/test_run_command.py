@@ -186,7 +186,7 @@ def test_a_forked_child_that_makes_the_first_steps_is_recorded_and_its_parent_sp
     assert done.returncode == 0, done.stderr
     (trace,) = traces(folder)
     assert "helper.py" in [Path(line.file).name for line in load_profile(trace, cache=False).lines]
-    assert "nothing was recorded in this process: no torch optimizer made a step in it" in done.stderr
+    assert "nothing was recorded in this process: it made no training step" in done.stderr
     assert "processes that the program starts record with deepscope.profile" in done.stderr
 
 
@@ -231,6 +231,60 @@ def test_a_compiled_step_of_the_optimizer_ends_a_step_and_nothing_more_is_compil
     assert done.stdout == compiled
     (trace,) = traces(folder)
     assert [step.number for step in load_profile(trace, cache=False).steps] == [2, 3, 4]
+
+
+@pytest.mark.skipif(
+    not hasattr(torch.autograd, "_engine_run_backward"),
+    reason=f"torch {torch.__version__} has no function that all backward passes go through",
+)
+def test_without_an_optimizer_each_backward_pass_ends_a_step(folder):
+    program = """
+import torch
+from torch.utils.checkpoint import checkpoint
+from helper import product
+
+@torch.compile(backend="aot_eager")
+def scaled(x):
+    return 2 * x
+
+weight = torch.nn.Parameter(torch.ones(64, 64))
+for _ in range(9):
+    inner = weight.square().sum()
+    (slope,) = torch.autograd.grad(inner, weight, create_graph=True)
+    (checkpoint(product, weight, use_reentrant=True).sum() + scaled(slope).sum()).backward()
+    with torch.no_grad():
+        weight -= 1e-3 * weight.grad
+    weight.grad = None
+"""
+    path = write(folder, program=program)
+    done = run(folder, path.name)
+    assert done.returncode == 0, done.stderr
+    (trace,) = traces(folder)
+    profile = load_profile(trace, cache=False)
+    assert [step.number for step in profile.steps] == [2, 3, 4]
+    updates = next(line for line in profile.lines if line.line == 16)
+    assert updates.calls == 3
+    assert profile.whole_run.steps == 5  # behind the fourth backward pass
+
+
+def test_gradients_that_are_summed_up_end_no_step(folder):
+    program = """
+import torch
+from helper import product
+
+weight = torch.nn.Parameter(torch.ones(64, 64))
+optimizer = torch.optim.SGD([weight], 1e-3)
+for batch in range(8 * 6):
+    product(weight).sum().backward()
+    if batch % 6 == 5:
+        optimizer.step()
+"""
+    path = write(folder, program=program)
+    done = run(folder, path.name)
+    assert done.returncode == 0, done.stderr
+    (trace,) = traces(folder)
+    lines = {(Path(line.file).name, line.line): line for line in load_profile(trace, cache=False).lines}
+    assert lines["helper.py", 2].calls == 3 * 6
 
 
 def test_a_program_without_an_optimizer(folder):

@@ -168,10 +168,10 @@ def record_steps(
 ) -> Iterator[Recorded]:
     """Records steps of whatever runs inside, and yields what the traces come into.
 
-    A step ends with each step of the optimizer that steps first, or of one that goes on in its place. Recording begins
-    there. Data-loader workers may start before that, so they are let in from the beginning. A program that records
-    itself is left to it, where it `may_record_itself`. A rank that is not to record, and knows so from its launcher,
-    pays nothing.
+    A step ends with each step of the optimizer that steps first, or of one that goes on in its place; in a program
+    without optimizers with each backward pass. Recording begins there. Data-loader workers may start before that, so
+    they are let in from the beginning. A program that records itself is left to it, where it `may_record_itself`. A
+    rank that is not to record, and knows so from its launcher, pays nothing.
     """
     from deepscope.capture.run_watch import RunWatch
 
@@ -193,7 +193,7 @@ def record_steps(
 
     begin = partial(_new_callback, folder, filename, workers, watch, options)
     steps = _OptimizerSteps(watch, begin, may_record_itself=may_record_itself)
-    stop_listening = optimizer_steps.listen(steps.stepped)
+    stop_listening = optimizer_steps.listen_to_steps(steps.stepped)
     watch.listen()
     try:
         yield recorded

@@ -358,10 +358,11 @@ _saved_names: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKey
 """By class of nodes: the attributes that show what they keep."""
 
 
-def watch_backward(around: Callable[[Any], Callable[[], None]]) -> Callable[[], None]:
-    """Have `around(results)` called before each backward pass, and what it returns behind it; returns the way out.
+def watch_backward(around: Callable[..., Callable[[], None]]) -> Callable[[], None]:
+    """Have `around(results, …)` called before each backward pass, and what it returns behind it; returns the way out.
 
-    Torch tells nobody of it, so the function that its `backward` and `grad` call is wrapped.
+    Torch tells nobody of it, so the function that its `backward` and `grad` call is wrapped. Behind the results stand
+    their gradients, whether the graph is kept, and whether a graph of this pass is made.
     """
     module = torch.autograd
     original = getattr(module, "_engine_run_backward", None)
@@ -370,7 +371,7 @@ def watch_backward(around: Callable[[Any], Callable[[], None]]) -> Callable[[], 
 
     @functools.wraps(original)
     def watched(results: Any, *args: Any, **kwargs: Any) -> Any:
-        behind = around(results)
+        behind = around(results, *args)
         found = original(results, *args, **kwargs)
         behind()
         return found
@@ -382,6 +383,13 @@ def watch_backward(around: Callable[[Any], Callable[[], None]]) -> Callable[[], 
             module._engine_run_backward = original
 
     return take_out
+
+
+def is_within_pass() -> bool:
+    """Whether a backward pass that begins now is part of something else: of another one, or of compiling."""
+    context = getattr(sys.modules.get("torch._guards"), "TracingContext", None)
+    is_compiling = context is not None and context.try_get() is not None
+    return is_compiling or torch._C._current_graph_task_id() != -1
 
 
 def watch_batches(take: Callable[[Any], None]) -> Callable[[], None]:

@@ -71,9 +71,10 @@ def run(
 ) -> None:
     """Run PROGRAM with its ARGUMENTS as Python would, record some of its training steps, and print the hot lines.
 
-    A step ends with each step of the program's torch optimizer. A program that records itself
-    (`Trainer(profiler="deep")`, `deepscope.profile`) is run as it is. Options of `deepscope run` stand before PROGRAM.
-    The other options of a recording stand in [tool.deepscope] of the project's pyproject.toml (docs/recording.md).
+    A step ends with each step of the program's torch optimizer, without one with each backward pass. A program that
+    records itself (`Trainer(profiler="deep")`, `deepscope.profile`) is run as it is. Options of `deepscope run` stand
+    before PROGRAM. The other options of a recording stand in [tool.deepscope] of the project's pyproject.toml
+    (docs/recording.md).
     """
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
@@ -147,7 +148,7 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
         click.echo()
         emit(rendered(profile, "text", limit=limit), None)
     elif by_optimizer and not recorded.traces and "deepscope.capture.recorder" not in sys.modules:
-        words = "no torch optimizer made a step in it; --whole records all of it"
+        words = "it made no training step, by a torch optimizer or a backward pass; --whole records all of it"
         words += ", and processes that the program starts record with deepscope.profile"
         click.echo(f"deepscope: nothing was recorded in this process: {words}", err=True)
 

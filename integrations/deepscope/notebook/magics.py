@@ -80,7 +80,7 @@ class MagicCell:
 
 
 _NO_STEPS = (
-    "DeepScope recorded nothing: no torch optimizer made enough steps in this cell. `%%deepscope --whole` records all."
+    "DeepScope recorded nothing: too few training steps were made in this cell. `%%deepscope --whole` records all."
 )
 _record_steps = partial(record_steps, may_record_itself=False)
 Record = Callable[..., AbstractContextManager[Recorded]]

@@ -181,7 +181,7 @@ class ProgramRuns:
             text = answer.error.replace(str(scratch), str(self.command.root))
             raise RunFailedError(f"{name}: {text}")
         if not answer.steps and not answer.refused:
-            raise RunFailedError(f"{name}: no torch optimizer made a step in its process, so there is nothing to time")
+            raise RunFailedError(f"{name}: no training step was made in its process, so there is nothing to time")
         return answer
 
 

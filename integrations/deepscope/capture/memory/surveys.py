@@ -276,7 +276,7 @@ class MemorySurveys:
         if given:
             self._note("inputs", ((INPUTS, one) for one in given))
 
-    def _around_backward(self, results: Any) -> Callable[[], None]:
+    def _around_backward(self, results: Any, *_: Any) -> Callable[[], None]:
         """Called as a backward pass begins; what it returns, as it has ended."""
         graphs: list[Graph] = []
         self._safely(self._before_backward, results, graphs)

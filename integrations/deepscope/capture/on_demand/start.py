@@ -119,7 +119,7 @@ class OnDemand:
         """Count the steps of optimizers."""
         from deepscope.capture.process_hooks import optimizer_steps
 
-        self._leave = optimizer_steps.listen(self._stepped)
+        self._leave = optimizer_steps.listen_to_steps(self._stepped)
 
     def _open_control(self) -> None:
         problem = ""

@@ -1,4 +1,4 @@
-"""Who is told when an optimizer has stepped.
+"""Who is told when an optimizer has stepped, or in a program without any, when a backward pass has ended.
 
 torch goes through its own dict of hooks while it calls them, and raises into the user's step where one of them adds or
 removes another. So torch has one hook of DeepScope's while anybody listens, and who listens stands in a list.
@@ -11,14 +11,66 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
+from deepscope.capture import torch_compat
 from deepscope.capture.dynamo import hide_modules, undisturbed
+from deepscope.capture.process_hooks.live_objects import live_objects
 
 Listener = Callable[..., None]
 
 _listeners: list[Listener] = []
 _hook: Any = None
+_PASSES = 4
+"""With so many backward passes and no optimizer, a program changes its parameters itself."""
+
+
+class BackwardPasses:
+    """Stands for the optimizer of a program that has none: each of its backward passes ends a step."""
+
+    param_groups = ()
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._count = 0
+        self._take_out = torch_compat.watch_backward(self._around)
+
+    def leave(self, *_: Any) -> None:
+        """There is an optimizer, or nobody listens any more."""
+        self._take_out()
+        self._listener = _ignore
+
+    def _around(self, _results: Any, *settings: Any) -> Callable[[], None]:
+        makes_graph = len(settings) > 2 and settings[2]  # a derivative that the forward pass goes on with
+        return _ignore if makes_graph or torch_compat.is_within_pass() else self._passed
+
+    def _passed(self) -> None:
+        self._count += 1
+        if self._count == _PASSES and live_objects([Optimizer])[0]:
+            self.leave()  # it steps once its gradients are summed up
+        elif self._count >= _PASSES:
+            undisturbed(self._listener, self)
+
+
+def _ignore(*_: Any) -> None:
+    """Nobody is told."""
+
+
+def listen_to_steps(listener: Listener) -> Callable[[], None]:
+    """As `listen`; a program without optimizers is told of by its backward passes, as `listener(BackwardPasses)`."""
+    passes = BackwardPasses(listener)
+
+    def stepped(*args: Any) -> None:
+        passes.leave()
+        listener(*args)
+
+    leave = listen(stepped)
+
+    def leave_both() -> None:
+        leave()
+        passes.leave()
+
+    return leave_both
 
 
 def listen(listener: Listener) -> Callable[[], None]:

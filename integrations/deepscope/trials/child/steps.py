@@ -1,4 +1,4 @@
-"""The clock of a run: when each step of the program's first optimizer was done, and when the run has made enough."""
+"""The clock of a run: when each step of the program was done, and when the run has made enough."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WAITS = 10
 
 
 class StepClock:
-    """Counts the steps of the optimizer that steps first, and calls `on_end` behind the last one.
+    """Counts the steps of the optimizer that steps first, else backward passes; calls `on_end` behind the last one.
 
     Without a device each step has a mark. With one, whose work goes on behind the step, the host waits for it at the
     end of the warm-up and some ten times later; only those steps have marks.
@@ -36,7 +36,7 @@ class StepClock:
 
     def start(self) -> None:
         """Listen to optimizers."""
-        self._stop = optimizer_steps.listen(self._stepped)
+        self._stop = optimizer_steps.listen_to_steps(self._stepped)
 
     def while_warming(self, action: Callable[[], None]) -> None:
         """Call it behind each step of the warm-up."""
@@ -54,7 +54,7 @@ class StepClock:
     def _stepped(self, optimizer: Any, *_: Any) -> None:
         if self._leader is None:
             self._leader = optimizer
-        if self.count < self._warmup:
+        if self.count < self._warmup and not isinstance(optimizer, optimizer_steps.BackwardPasses):
             self._optimizers.setdefault(id(optimizer), optimizer)
         for action in self._each:
             action(optimizer)
