@@ -2,7 +2,7 @@
 
 Time is given to a part as it passes, and moved to another one when it becomes known what it was for. A pass over a
 loader is an evaluation if its batches are fetched without gradients, or while a model is in evaluation mode, and no
-step ends in between.
+step ends in between. Without a loader one lasts from `model.eval()` to `model.train()`.
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ class LoopTimer:
         self._pause_from_ns = 0
         self._reported: dict[RunPartName, int] = {}
         """How often a part had come when its end was last reported: several files of a checkpoint are one."""
+        self._evaluating_from_ns: int | None = None
+        """When the model went into evaluation mode; None if a step, a loader or another part has come since."""
+        self._steps_since_evaluating = 0
         self._step_end = TimeMark(self.timer)
         self._modes = ModelModes()
         if begins_step:
@@ -69,6 +72,7 @@ class LoopTimer:
 
     def end_step(self) -> None:
         """A step has ended."""
+        self._steps_since_evaluating += 1
         fetched = self._fetched
         is_as_before = self._has_begun and len(fetched) == 1 and fetched[0].kind is PassKind.TRAINING
         is_known = is_as_before or self._decide(fetched)
@@ -95,11 +99,27 @@ class LoopTimer:
         """All that passed since the last step, loader pass or such part was this one."""
         if not self._has_begun or not self._pause:
             return
+        self._evaluating_from_ns = None
         self.timer.turn_to("rest")
         self.timer.move("rest", part, self.timer.so_far_ns("rest") - self._pause_from_ns)
         if part != "evaluation":  # its passes are counted
             self.timer.count(part, self._reported.get(part, 0) + 1 - self.timer.times(part))
             self._reported[part] = self.timer.times(part)
+
+    def begin_evaluating(self) -> None:
+        """A model went into evaluation mode. Where it does so in each step, that is part of the step."""
+        if self._has_begun and self._pause and self._steps_since_evaluating > 1:
+            self.timer.turn_to("rest")
+            self._evaluating_from_ns = self.timer.so_far_ns("rest")
+        self._steps_since_evaluating = 0
+
+    def end_evaluating(self) -> None:
+        """It went back into training mode."""
+        began_ns, self._evaluating_from_ns = self._evaluating_from_ns, None
+        if began_ns is not None:
+            self.timer.turn_to("rest")
+            self.timer.move("rest", "evaluation", self.timer.so_far_ns("rest") - began_ns)
+            self.timer.count("evaluation")
 
     def begin_training(self) -> LoaderPass:
         """A pass over something begins, all batches of which are steps: the first one is fetched."""
@@ -142,11 +162,12 @@ class LoopTimer:
             self._keep_epoch()
         self._lingering = None
         if one.kind is PassKind.TRAINING:
+            self.end_evaluating()
             is_same_step = self._pause == "behind step"
             self.timer.turn_to("data")
             if is_same_step:
                 self._take_pause()
-            self._pause = ""
+            self._end_pause()
         elif not has_gradients or (one.batches > 0 and self._is_model_evaluating()):
             self._evaluate(one)
         elif one.kind is PassKind.EVALUATION:
@@ -208,14 +229,19 @@ class LoopTimer:
 
     def _turn_to(self, part: RunPartName) -> None:
         self.timer.turn_to(part)
-        self._pause = ""
+        self._end_pause()
 
     def _begin_pause(self, kind: Literal["behind step", "between"]) -> None:
         self.timer.turn_to(self._idle)
         self._pause, self._pause_from_ns = kind, self.timer.so_far_ns(self._idle)
+        self._evaluating_from_ns = None
+
+    def _end_pause(self) -> None:
+        self._pause, self._evaluating_from_ns = "", None
 
     def _take_pause(self) -> None:
         """It was a step's, as is known once it is over."""
+        self._evaluating_from_ns = None
         self.timer.move(self._idle, "steps", self.timer.so_far_ns(self._idle) - self._pause_from_ns)
 
     def _decide(self, fetched: list[LoaderPass]) -> bool:

@@ -239,6 +239,16 @@ class RunWatch:
             self._loop.timer.end("checkpoint")
             self._thread.end()
 
+    def evaluating(self) -> None:
+        """A model went into evaluation mode."""
+        if self._thread.is_free:
+            self._loop.begin_evaluating()
+
+    def training(self) -> None:
+        """It went back into training mode."""
+        if self._thread.is_free:
+            self._loop.end_evaluating()
+
     def _may_train(self) -> bool:
         return not self._is_evaluation_next and self._has_gradients()
 

@@ -507,7 +507,7 @@ def test_whatever_is_told_in_whatever_order_the_parts_sum_to_the_run_and_none_is
         sleep(chance.randrange(20))
         with torch.set_grad_enabled(chance.random() < 0.7):
             watch._has_gradients = torch.is_grad_enabled
-            told = chance.randrange(14)
+            told = chance.randrange(16)
             place = chance.randrange(4)
             if told == 0:
                 watch.opening(chance.choice(loaders))
@@ -525,7 +525,9 @@ def test_whatever_is_told_in_whatever_order_the_parts_sum_to_the_run_and_none_is
                 iterators[place] = Pretended()  # the one before is gone
             elif told == 9:
                 chance.choice((watch.train, lambda: watch.count_steps(2)))()
-            elif told == 10:
+            elif told < 12:
+                chance.choice((watch.evaluating, watch.training, lambda: watch.end_part("logging")))()
+            elif told == 12:
                 loaders[place % 3] = Pretended()
             else:
                 watch.end_step()
@@ -534,6 +536,51 @@ def test_whatever_is_told_in_whatever_order_the_parts_sum_to_the_run_and_none_is
             times(account)
             assert all(part.time_ns >= 0 and part.times >= 0 for part in account.parts)
             assert all(min(one.steps, one.steps_ns, one.data_ns) >= 0 for one in account.epochs)
+
+
+def evaluate_without_loader(job: Job) -> None:
+    job.net.eval()
+    job.sleep(VALIDATE)
+    torch.save(job.net.state_dict(), io.BytesIO())
+    job.sleep(VALIDATE)
+    job.net.train()
+
+
+def test_without_a_loader_an_evaluation_lasts_from_eval_to_train(job: Job) -> None:
+    for number in range(9):
+        job.step()
+        if number % 3 == 2:
+            evaluate_without_loader(job)
+            job.sleep(5)
+    account = job.account()
+    assert times(account)["evaluation"] == 3 * 2 * VALIDATE
+    assert counts(account)["evaluation"] == 3
+    assert times(account)["steps"] == 8 * (STEP + TAIL) + 2 * 5  # the first one's begin is unknown
+    assert counts(account)["checkpoint"] == 3
+
+
+@pytest.mark.parametrize("way", ["in each step", "never back", "a step in evaluation mode"])
+def test_a_model_in_evaluation_mode_is_no_evaluation_without_a_loader(job: Job, way: str) -> None:
+    job.step()
+    job.step()
+    for _ in range(4):
+        job.step()
+        if way == "in each step":
+            evaluate_without_loader(job)
+        elif way == "a step in evaluation mode":
+            job.step()
+            job.net.eval()
+    if way == "never back":
+        job.net.eval()
+        job.sleep(VALIDATE)
+    assert counts(job.account()).get("evaluation", 0) == (way == "in each step")  # the first may be one
+
+
+def test_an_evaluation_over_a_loader_in_evaluation_mode_is_counted_once(job: Job) -> None:
+    for _ in range(3):
+        job.train(job.loader(2))
+        job.validate_in_eval_mode(job.loader(2))
+    assert counts(job.account())["evaluation"] == 3
 
 
 def test_what_a_program_tells_of_has_all_the_time_since_the_step_before(job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Notifies of data loaders and checkpoints: of each pass over a `DataLoader`, its batches, and `torch.save`.
+"""Notifies of a `DataLoader`'s passes and batches, of `torch.save`, and of `model.eval()` and `model.train()`.
 
 Torch notifies nobody of them, so these functions are wrapped while anybody listens. A wrapper of somebody else's over
 ours stays where it is; ours then calls torch's own and notifies nobody.
@@ -48,6 +48,12 @@ class RunListener(Protocol):
     def saved(self) -> None:
         """`torch.save` has ended."""
 
+    def evaluating(self) -> None:
+        """A model went into evaluation mode."""
+
+    def training(self) -> None:
+        """It went back into training mode."""
+
     def give_up(self) -> None:
         """One of these has raised: none of them is called again."""
 
@@ -96,6 +102,8 @@ def _put_in() -> None:
     iterator: Any = getattr(torch.utils.data.dataloader, "_BaseDataLoaderIter", None)
     _wrap("__iter__", _wrapped_iter, DataLoader)
     _wrap("__next__", _wrapped_next, iterator)
+    _wrap("eval", _wrapped_eval, torch.nn.Module)
+    _wrap("train", _wrapped_train, torch.nn.Module)
     _wrap("save", _wrapped_save, torch, torch.serialization)  # both, so that it can still be pickled
 
 
@@ -178,6 +186,35 @@ def _wrapped_save(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*arguments, **keywords)
         finally:
             _tell("saved")
+
+    return wrapper
+
+
+_evaluating: Callable[[], Any] | None = None
+"""The module of which `eval` was called last, held weakly; None once its `train` was."""
+
+
+def _wrapped_eval(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wrapper(self: Any) -> Any:
+        global _evaluating
+        found = original(self)
+        if _listeners:
+            _evaluating = weakref.ref(self)
+            _tell("evaluating")
+        return found
+
+    return wrapper
+
+
+def _wrapped_train(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wrapper(self: Any, mode: bool = True) -> Any:
+        global _evaluating
+        if _evaluating is not None and mode and _evaluating() is self:
+            _evaluating = None
+            _tell("training")
+        return original(self, mode)
 
     return wrapper
 
