@@ -162,3 +162,17 @@ def test_a_bar_at_its_end_says_what_is_still_done() -> None:
         bar(98, 100)
         bar(100, 100)  # too soon after the last to be drawn, but for what follows
         assert [words.split(" ")[0] for words in terminal.getvalue().split("\r") if words] == ["reading", "analysing"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["try", "DS003", "train.py", "--epochs", "1"], "stand behind `--`: -- train.py"),
+        (["verify", "--before", "old.py", "train.py"], "stand behind `--`: -- train.py"),
+        (["verify", "--before", "old.py"], "no program"),
+    ],
+)
+def test_a_program_before_the_dashes_is_a_wrong_usage(arguments: list[str], told: str) -> None:
+    done = CliRunner().invoke(deepscope, arguments)
+    assert done.exit_code == 2
+    assert told in done.output

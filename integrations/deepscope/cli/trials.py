@@ -31,8 +31,11 @@ class ProgramCommand(click.Command):
     """A command with its own words before `--` and a program behind it, which comes as `program`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """All before `--`; what stands behind is the program's."""
+        """All before `--`; what stands behind is the program's. A program that stands before it is a wrong usage."""
         place = args.index("--") if "--" in args else len(args)
+        for before, word in zip(["", *args], args[:place], strict=False):
+            if word.endswith(".py") and not before.startswith("--"):
+                raise click.UsageError(f"a program and its arguments stand behind `--`: -- {word}", ctx)
         rest = super().parse_args(ctx, args[:place])
         ctx.params["program"] = tuple(args[place + 1 :])
         return rest
