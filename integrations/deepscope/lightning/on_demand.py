@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.on_demand.start import OnDemand, current
-from deepscope.lightning.stages import Stage, StageRecorder
+from deepscope.lightning.stages import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deepscope.capture.on_demand.idle_recorder import IdleRecorder, MakeRecorder
+    from deepscope.capture.recorder import Recorder
 
 
 def open_control(folder: Path, name: str | None, options: Mapping[str, Any], make: MakeRecorder) -> OnDemand:
@@ -46,7 +47,7 @@ class OnDemandStage:
     """
 
     def __init__(self, dormant: IdleRecorder, *, is_counted: bool) -> None:
-        self.recorders: list[StageRecorder] = []
+        self.recorders: list[Recorder] = []
         """None: who asked for a window has its trace."""
         self.finished = False
         self._dormant = dormant

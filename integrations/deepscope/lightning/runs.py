@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import process_facts as process
 from deepscope.capture.naming import DEFAULT_FOLDER
-from deepscope.lightning.stages import Stage, StageRecorder, StageWindows
+from deepscope.lightning.stages import Stage, StageWindows
 from deepscope.printable import printable
 from deepscope.records import Profile
 from deepscope.records.places import short_path
@@ -24,6 +24,9 @@ from deepscope.report.layout import Styles, cut_end, render
 from deepscope.report.memory import memory_entries
 from deepscope.report.tables import table
 from deepscope.report.text import MIN_WIDTH, entries_text
+
+if TYPE_CHECKING:
+    from deepscope.capture.recorder import Recorder
 
 _OPTIONS = (
     "accumulate_grad_batches",
@@ -193,6 +196,6 @@ def summarize(windows: Mapping[Stage, StageWindows], *, main: str, rows: int | N
         return f"DeepScope: no summary of {recorder.traces[-1]}: {error!r}\n"
 
 
-def _newest(stages: Sequence[StageWindows]) -> StageRecorder | None:
+def _newest(stages: Sequence[StageWindows]) -> Recorder | None:
     recorders = [recorder for stage in stages for recorder in stage.recorders if recorder.traces]
     return recorders[-1] if recorders else None

@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import Enum
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.schedule import Plan, StepAction
+
+if TYPE_CHECKING:
+    from deepscope.capture.recorder import Recorder
 
 
 class Stage(Enum):
@@ -22,29 +24,7 @@ class Stage(Enum):
     PREDICT = "predict"
 
 
-class StageRecorder(Protocol):
-    """What is needed of `deepscope.capture.recorder.Recorder`."""
-
-    @property
-    def recording(self) -> bool: ...
-    @property
-    def is_stopped(self) -> bool: ...
-    @property
-    def traces(self) -> list[Path]: ...
-    @property
-    def profile(self) -> Any: ...
-    def start(self) -> None: ...
-    def step(self) -> None: ...
-    def fail(self, error: BaseException) -> None: ...
-    def stop(self, *, complete: bool = True) -> None: ...
-    def wait(self, timeout_s: float | None = None) -> bool: ...
-    @property
-    def patience_s(self) -> float | None: ...
-    def push(self, name: str) -> None: ...
-    def pop(self, name: str) -> None: ...
-
-
-MakeRecorder = Callable[[Plan, int], StageRecorder]
+MakeRecorder = Callable[[Plan, int], "Recorder"]
 """Makes a recorder that follows this plan from its next step on, and whose first step has this number."""
 
 
@@ -58,14 +38,14 @@ class StageWindows:
     """
 
     def __init__(self, plan: Plan, make_recorder: MakeRecorder) -> None:
-        self.recorders: list[StageRecorder] = []
+        self.recorders: list[Recorder] = []
         """One for each stretch that was not interrupted by another stage, oldest first."""
         self._begun = 0
         """Batches that the stage has come to; the numbers of its steps."""
         self._plan = plan
         """As far as the batch that runs, or that ran last."""
         self._make_recorder = make_recorder
-        self._recorder: StageRecorder | None = None
+        self._recorder: Recorder | None = None
         self._in_batch = False
         self._batch_done = False
 
