@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from deepscope.cli.options import filter_options, filters_of, load, reading_options, scheduler_address
 from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
@@ -15,6 +16,7 @@ from deepscope.report.line_report import check_line, find_line
 from deepscope.report.tables import TABLES, table
 from deepscope.report.top_report import AGGREGATES, Aggregate, TopQuestion
 from deepscope.store import Profile
+from deepscope.store.memory_snapshots import is_snapshot
 
 
 @click.command()
@@ -30,7 +32,11 @@ from deepscope.store import Profile
 )
 @click.option("--line", "where", metavar="FILE:LINE", help="Only this line, with all that its time is made of.")
 @click.option("--shapes", is_flag=True, help="With --by operator: a row for each of the arguments' shapes.")
-@click.option("--stacks", is_flag=True, help="With --by operator: a row for each path of your lines that led there.")
+@click.option(
+    "--stacks",
+    is_flag=True,
+    help="With --by operator: a row for each path of your lines that led there; of a snapshot its stacks.",
+)
 @click.option("--fold", is_flag=True, help="With --line: modules that differ in a number alone become one.")
 @click.option("--sort", metavar="KEY", help="Key to sort by: self, total, forward, backward, cpu, wait, idle, …")
 @form_option("text", "json", "csv")
@@ -60,8 +66,12 @@ def report(
     """Show the lines of code that cost the device time.
 
     PATH is a trace, a folder (its newest run) or a URL; by default the newest run in deepscope_logs, lightning_logs or
-    runs.
+    runs. Of a snapshot of torch's memory (*.pickle) it shows who held what.
     """
+    if path is not None and is_snapshot(path):
+        _check_for_snapshot(click.get_current_context())
+        emit(snapshot_rendered(path, form, stacks=stacks, limit=limit, output=output), output)
+        return
     reading |= {"phase": phase, "module": module, "scheduler": scheduler_address()}
     filters = filters_of(include, exclude, min_time)
     if by == "type" or aggregate is not None:
@@ -94,6 +104,32 @@ def report(
         raise OptionError("fold", True, "goes with --line alone")
     profile = load(path, has_notes=form != "csv", **reading)
     emit(rendered(profile, form, by=by, sort=sort, limit=limit, filters=filters, output=output), output)
+
+
+_OF_SNAPSHOTS = frozenset({"path", "limit", "stacks", "form", "output"})
+
+
+def _check_for_snapshot(context: click.Context) -> None:
+    """Raises `OptionError` for an option that goes with traces alone."""
+    for name, value in context.params.items():
+        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if is_given and name not in _OF_SNAPSHOTS:
+            raise OptionError("line" if name == "where" else name, value, "goes with traces, not with memory snapshots")
+
+
+def snapshot_rendered(
+    path: str, form: str, *, stacks: bool = False, limit: int | None = None, output: str | None = None
+) -> str:
+    """The report of a snapshot of torch's memory, as text for standard output or the file `output`."""
+    from deepscope.report import snapshot
+    from deepscope.store.memory_snapshots import load_snapshot
+
+    found, rows = load_snapshot(path), rows_shown(limit, form)
+    if form == "json":
+        return snapshot.snapshot_json(found, limit=rows, stacks=stacks) + "\n"
+    if form == "csv":
+        return snapshot.snapshot_csv(found, limit=rows)
+    return snapshot.snapshot_text(found, limit=rows, stacks=stacks, **terminal(output))
 
 
 def line_rendered(

@@ -78,7 +78,7 @@ def decoded_account(content: bytes) -> RunAccount | None:
     return account if adds_up and is_sound else None
 
 
-_ACCOUNT, _TRIES = ENDINGS_BESIDE = (".deepscope-run", ".deepscope-tries")
+_ACCOUNT, _TRIES, _SNAPSHOT = ENDINGS_BESIDE = (".deepscope-run", ".deepscope-tries", ".memory.pickle")
 _TRACE_ENDING = re.compile(r"(\.pt\.trace)?\.json(\.gz)?$")
 
 
@@ -92,9 +92,14 @@ def tries_path(trace: Path) -> Path:
     return _beside(trace, _TRIES)
 
 
+def snapshot_path(trace: Path) -> Path:
+    """The file with torch's snapshot of the memory at the end of the trace's window."""
+    return _beside(trace, _SNAPSHOT)
+
+
 def files_beside(trace: Path) -> tuple[Path, ...]:
     """All that goes with the trace where it is removed, whether it is there or not."""
-    return account_path(trace), tries_path(trace)
+    return account_path(trace), tries_path(trace), snapshot_path(trace)
 
 
 def _beside(trace: Path, ending: str) -> Path:
