@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 import deepscope
+from deepscope.store.memory_snapshots import load_snapshot
+from deepscope.trace.format.run_account import snapshot_path
 from gpu.recorded import record
 
 pytestmark = pytest.mark.gpu
@@ -63,3 +65,16 @@ def test_what_was_live_is_told_when_the_device_runs_out(tmp_path: Path) -> None:
     assert failure.device.startswith("cuda")
     assert failure.held.activations_bytes == FLOAT * BATCH * WIDE
     assert failure.held.inputs_bytes == FLOAT * BATCH * WIDE
+
+
+def test_a_snapshot_of_torchs_history_lies_beside_the_trace(tmp_path: Path) -> None:
+    kept: list[torch.Tensor] = []
+    with deepscope.profile(tmp_path, memory_snapshot=True) as recording:
+        kept.append(torch.empty(BATCH, WIDE, device="cuda"))
+    assert not torch._C._cuda_isHistoryEnabled()
+    recording.wait()
+    (device,) = load_snapshot(str(snapshot_path(recording.traces[0]))).devices
+    assert device.has_peak
+    assert sum(row.size_bytes for row in device.peak.holders) == device.peak.allocated_bytes
+    own = [row for row in device.peak.holders if row.file == __file__]
+    assert [(row.kind, row.size_bytes) for row in own] == [("line", FLOAT * BATCH * WIDE)]

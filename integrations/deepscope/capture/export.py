@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from deepscope.capture import naming
 from deepscope.capture.audit.step_audit import StepAudit
+from deepscope.capture.memory.history import MemoryHistory
 from deepscope.capture.naming import check_space, make_trace_folder
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.capture.saving.saver import SaveJob
 from deepscope.capture.step_timer import StepTimer
 from deepscope.capture.window import Window
+from deepscope.trace.format.run_account import snapshot_path
 from deepscope.trace.format.span_names import WINDOW_NAME, step_name
 
 
@@ -73,7 +75,12 @@ def exported(
         audited=audit.audited if audit is not None else lambda: None,
         is_first=session.is_first,
         local_rank=session.local_rank,
+        on_written=_write_beside(window.memory_history),
     )
+
+
+def _write_beside(history: MemoryHistory | None) -> Callable[[Path], None]:
+    return (lambda _: None) if history is None else lambda trace: history.write(snapshot_path(trace))
 
 
 def _new_names(window: Window) -> dict[str, str | None]:

@@ -45,6 +45,7 @@ class OptionKeywords(TypedDict, total=False):
     source: str
     record_shapes: bool
     profile_memory: bool
+    memory_snapshot: bool
     max_slowdown: float
     max_entries: int
     with_stack: bool

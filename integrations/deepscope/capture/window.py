@@ -24,6 +24,7 @@ from deepscope.capture.host_clock import Readings
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.lines.emit import make_pair
 from deepscope.capture.machine_use import MachineWatch
+from deepscope.capture.memory.history import MemoryHistory
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.interrupts import at_thread_end
@@ -105,6 +106,8 @@ class Window:
         self._profiler = _torch_profiler(options)
         self._give_way = GiveWay(give_way)
         self._memory = MemorySurveys() if options.profile_memory else None
+        self.memory_history = MemoryHistory() if options.memory_snapshot else None
+        """Whose snapshot is to lie beside the trace; None unless it is recorded."""
         self.thread = 0
         """The number of the one that opened the window."""
         self._thread_ends = thread_ends
@@ -163,6 +166,8 @@ class Window:
             self._memory.begin()
         if self._counters is not None:
             self._counters.begin()
+        if self.memory_history is not None:
+            self.memory_history.begin()
         self._machine = MachineWatch()
         self._end_memory = EndMemory(len(process_facts.local_ranks()))
         self.clock_readings = _read_clocks()
@@ -209,6 +214,8 @@ class Window:
         self._forget_thread()
         annotations, self.annotations = self.annotations, None
         with ExitStack() as last_first:
+            if self.memory_history is not None:
+                last_first.callback(self.memory_history.end)
             last_first.callback(self._stop_torch, started)
             last_first.callback(self._give_way.rest)
             last_first.callback(self._stop_watching)

@@ -50,12 +50,17 @@ class _Trace:
 
 
 def traces_bytes(folder: Path) -> int:
-    """The size of all files in `folder` that are named like traces."""
+    """The size of all files in `folder` that are named like traces, with what lies beside them."""
     total = 0
     for path in folder.glob(_PATTERN):
         with suppress(OSError):
-            total += path.stat().st_size
+            total += path.stat().st_size + _bytes_beside(path)
     return total
+
+
+def _bytes_beside(trace: Path) -> int:
+    """The size of what goes with a trace: a memory snapshot may be as large as it."""
+    return sum(path.stat().st_size for path in files_beside(trace) if path.is_file())
 
 
 def remove_oldest(folder: Path, *, keep_last: int | None, max_total_bytes: int | None, run_id: str) -> list[Path]:
@@ -99,7 +104,7 @@ def _own_traces(folder: Path) -> Iterable[_Trace]:
             if header.run_id:
                 yield _Trace(
                     path=path,
-                    size_bytes=status.st_size,
+                    size_bytes=status.st_size + _bytes_beside(path),
                     modified_s=status.st_mtime,
                     run_id=header.run_id,
                     window=(header.run_id, header.stage, header.window),

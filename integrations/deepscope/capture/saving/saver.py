@@ -62,6 +62,8 @@ class SaveJob:
     local_rank: int = 0
     on_end: Callable[[], None] = lambda: None
     """Called once the trace is written, or is known not to be, on the thread that did it."""
+    on_written: Callable[[Path], None] = lambda _: None
+    """Called with the trace once it is written, before anybody is told: writes what lies beside it."""
     counted: Callable[[], Counted] = Counted
     """Gives what was counted of the machine; it may wait for the last sample."""
     plain_steps: Callable[[], UnrecordedStepTimes | None] = lambda: None
@@ -199,6 +201,10 @@ class Saver:
         remove_raw(raw)
         other = job.otherwise
         if outcome.written:
+            try:
+                job.on_written(target)
+            except OSError as error:
+                self._problems.append(("the memory snapshot was not saved", error))
             if other is not None:
                 remove_raw(Path(other.instructions.raw))
             return target

@@ -79,6 +79,10 @@ class Configuration:
     )
     record_shapes: bool = option(False, "Record the shapes of operators' arguments, from which FLOPs follow.")
     profile_memory: bool = option(False, "Record allocations and releases, and what held memory at the peak.")
+    memory_snapshot: bool = option(
+        False,
+        "Have torch record the history of CUDA's memory in each window, and write its snapshot beside the trace.",
+    )
     max_slowdown: float | None = option(
         2.0,
         "A window may take this many times as long as without lines before detail is lowered; None for any.",
