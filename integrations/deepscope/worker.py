@@ -75,6 +75,10 @@ def _columns(request: ColumnsRequest, progress: Progress) -> bytes:
 
         make_timeline(request.file, partial=request.partial, progress=progress)
         return b""
+    if request.answer == "snapshot":
+        from deepscope.store.memory_snapshots import load_snapshot
+
+        return msgspec.msgpack.encode(load_snapshot(request.file.path))
     from deepscope.dashboard.moments import moments_of
     from deepscope.store.mapped import encoded
     from deepscope.store.opening import open_attribution

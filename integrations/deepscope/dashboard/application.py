@@ -21,6 +21,7 @@ from deepscope.dashboard.pages.header import header, news, runs
 from deepscope.dashboard.pages.line import line
 from deepscope.dashboard.pages.lines import file, line_list, lines
 from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve
+from deepscope.dashboard.pages.memory_snapshot import memory_snapshot
 from deepscope.dashboard.pages.modules import modules
 from deepscope.dashboard.pages.operators import kernel, kernels, operator, operator_variants, operators
 from deepscope.dashboard.pages.overview import overview
@@ -52,6 +53,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
         memory,
         memory_at,
         memory_curve,
+        memory_snapshot,
         distributed,
         rank,
         findings,

@@ -163,6 +163,7 @@ EMBEDDED: dict[str, Embedded] = {
     "kernels": Embedded(_once),
     "modules": Embedded(lambda *_: ({"folded": True}, {"folded": False}), cut_modules),
     "memory": Embedded(_once),
+    "memory_snapshot": Embedded(_once),
     "distributed": Embedded(_once),
     "rank": Embedded(_ranks, is_bounded=True),
     "steps": Embedded(_once),

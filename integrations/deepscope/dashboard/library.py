@@ -23,10 +23,12 @@ from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile, View
+from deepscope.records.snapshots import SnapshotReport
 from deepscope.store.ascend.folders import cluster_folder, tables_of
 from deepscope.store.beside import join_files_beside
 from deepscope.store.files import TraceFile
 from deepscope.store.loader import Loader, LoadRequest
+from deepscope.store.memory_snapshots import read_aside, snapshot_beside
 from deepscope.store.readable import skipped_words, without
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import STAGES, TraceSelection, find_traces, select_from
@@ -43,7 +45,7 @@ REMOTE_LOOK_SECONDS = 30.0
 PROFILES = 8
 """Kept in memory; the rest comes from the cache again."""
 MOMENTS = 2
-"""Traces whose blocks of memory are kept."""
+"""Traces whose blocks of memory are kept, and snapshots of memory."""
 RUNS = 2
 """Runs whose ranks are kept side by side."""
 TIMELINES = 3
@@ -146,6 +148,7 @@ class Library:
         self._ranks: Background[LoadRequest, RanksOfRun] = Background(RUNS)
         self._moments: Background[TraceFile, MemoryMoments] = Background(MOMENTS)
         self._timelines: Background[TraceFile, TimelineIndex] = Background(TIMELINES)
+        self._snapshots: Background[TraceFile, SnapshotReport] = Background(MOMENTS)
         self._listing = _Listing({})
         self._broken: dict[TraceFile, TraceError] = {}
         """Files that were tried and cannot be read. One that is written again is another `TraceFile`."""
@@ -282,6 +285,23 @@ class Library:
 
         return self._readable_file(choice, read)
 
+    def snapshot_file(self, choice: Choice) -> TraceFile | None:
+        """Torch's memory snapshot beside the one trace that `trace_file` is; None where none lies there.
+
+        Raises:
+            NoTraceError, OptionError: as `selection`.
+        """
+        return snapshot_beside(self.trace_file(choice))
+
+    def snapshot(self, file: TraceFile) -> SnapshotReport:
+        """What a snapshot tells.
+
+        Raises:
+            NotYetError: it is still being read; ask again.
+            TraceError: it cannot be read.
+        """
+        return self._snapshots.get(file, lambda progress: read_aside(file, progress), file.size_bytes)
+
     def _request(self, choice: Choice, selection: TraceSelection, details: tuple[Detail, ...] = ()) -> LoadRequest:
         return LoadRequest(
             path=selection.files[0].path,
@@ -377,7 +397,7 @@ class Library:
 
     def close(self) -> None:
         """Begins nothing more, and ends what is being read."""
-        for background in (self._profiles, self._ranks, self._moments, self._timelines):
+        for background in (self._profiles, self._ranks, self._moments, self._timelines, self._snapshots):
             background.close()
         with self._lock:
             self._is_closed = True

@@ -80,8 +80,8 @@ def device_entries(device: SnapshotDevice) -> Iterator[tuple[str, str]]:
     before = sum(row.size_bytes for row in device.peak.holders if row.kind == "before")
     if before and device.has_peak:
         yield "", f"{bytes_text(before)} of it were allocated before the history begins: their lines are not known"
-    for failure in device.failures:
-        yield "failed", _failure(device, failure)
+    for number, failure in enumerate(device.failures):
+        yield "" if number else "failed", _failure(device, failure)
     if device.failed > len(device.failures):
         yield "", f"{_counted(device.failed - len(device.failures), 'more allocation')} failed before"
     yield "fragments", _fragments(device)

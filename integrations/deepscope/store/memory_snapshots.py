@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from deepscope.errors import TraceError
+from deepscope.processes import MessageError, ProcessEndedError, Progress
 from deepscope.records.snapshots import SnapshotReport
-from deepscope.store.files import TraceFile
+from deepscope.store.files import TraceFile, local_file
+from deepscope.store.pool import worker
+from deepscope.store.requests import ColumnsRequest
 from deepscope.trace.format.run_account import snapshot_path
 from deepscope.trace.kineto.remote import is_url
 
@@ -44,7 +49,23 @@ def load_snapshot(path: str) -> SnapshotReport:
     return snapshot_report(read_snapshot(path), path)
 
 
-def snapshots_beside(files: Sequence[TraceFile]) -> list[Path]:
-    """The snapshots that lie beside traces; remote stores are not looked at."""
-    found = [snapshot_path(Path(file.path)) for file in files if not is_url(file.path)]
-    return [path for path in found if path.is_file()]
+def snapshot_beside(trace: TraceFile) -> TraceFile | None:
+    """The snapshot that lies beside a trace; remote stores are not looked at."""
+    return None if is_url(trace.path) else local_file(str(snapshot_path(Path(trace.path))))
+
+
+def read_aside(file: TraceFile, progress: Progress) -> SnapshotReport:
+    """`load_snapshot` in a process of its own, which a file from a stranger may cost its time and memory.
+
+    Raises:
+        TraceError: as `load_snapshot`; or the process ended early.
+    """
+    try:
+        with worker() as process:
+            if process is None:
+                raise TraceError(f"{file.path}: no process could be started to read it")
+            body = process.ask(msgspec.msgpack.encode(ColumnsRequest(file, "snapshot")), progress)
+            return msgspec.msgpack.decode(body, type=SnapshotReport)
+    except (ProcessEndedError, MessageError, MemoryError, msgspec.MsgspecError) as error:
+        why = "not enough memory to read it" if isinstance(error, MemoryError) else "reading it ended early"
+        raise TraceError(f"{file.path}: {why}") from error

@@ -79,10 +79,13 @@ class RankRequest(msgspec.Struct, frozen=True, tag="rank"):
 
 
 class ColumnsRequest(msgspec.Struct, frozen=True, tag="columns"):
-    """What is drawn from one trace's events: its memory at any moment, or its timeline, which is kept and not sent."""
+    """What is drawn from one trace's events: its memory at any moment, or its timeline, which is kept and not sent.
+
+    With `snapshot` the file is one of torch's memory, and the answer its report.
+    """
 
     file: TraceFile
-    answer: Literal["moments", "timeline"]
+    answer: Literal["moments", "timeline", "snapshot"]
     partial: bool = False
 
 

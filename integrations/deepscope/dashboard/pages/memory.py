@@ -92,6 +92,8 @@ class MemoryPage(PageAnswer):
     lines: Table
     """What each line allocated and released."""
     failure: FailedAllocation | None
+    has_snapshot: bool
+    """Whether torch's snapshot lies beside the trace (`memory_snapshot`)."""
 
 
 class MomentQuestion(Choice, kw_only=True, frozen=True):
@@ -148,6 +150,7 @@ def memory(library: Library, question: Choice) -> MemoryPage:
             held=_parts(failure.held),
             lines=_held_table(profile, "at_failure", "When the allocation failed", failure.lines),
         ),
+        has_snapshot=library.snapshot_file(question) is not None,
     )
 
 

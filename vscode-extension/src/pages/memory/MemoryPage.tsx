@@ -13,6 +13,7 @@ import { useAnswer } from "../source/useAnswer";
 import { bytes } from "../words";
 import { DeviceMemory } from "./DeviceMemory";
 import { stackOf } from "./kinds";
+import { Snapshot } from "./Snapshot";
 import "./memory.css";
 
 export function MemoryPage({ address }: PageProps): JSX.Element {
@@ -26,7 +27,7 @@ function Body({ of, address }: { readonly of: Memory; readonly address: Address 
     return (
       <>
         {of.failure !== null && <Failure of={of.failure} />}
-        <HowToRecord />
+        {of.hasSnapshot ? <Snapshot address={address} /> : <HowToRecord />}
       </>
     );
   }
@@ -43,6 +44,7 @@ function Body({ of, address }: { readonly of: Memory; readonly address: Address 
         <h2>What lines allocate</h2>
         <DataTable of={of.lines} word="lines-" />
       </section>
+      {of.hasSnapshot && <Snapshot address={address} />}
     </>
   );
 }
