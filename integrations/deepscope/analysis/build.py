@@ -26,6 +26,7 @@ from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table
 from deepscope.analysis.tables.overview import overview_table, resolved, totals
+from deepscope.analysis.tables.serving import serving_table
 from deepscope.analysis.tables.steps import phase_table, step_table, step_times, steps_per_block
 from deepscope.analysis.tables.threads import stream_table, thread_table
 from deepscope.analysis.tables.trace_info import trace_info
@@ -89,6 +90,7 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
         step_times=[] if view.is_filtered else step_times(analysis, position, operators, kernels, modules),
         steps_per_block=length,
         phases=phase_table(whole),
+        serving=serving_table(whole),
         overview=overview_table(whole),
         threads=thread_table(whole),
         streams=stream_table(whole),

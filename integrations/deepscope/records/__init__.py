@@ -36,6 +36,7 @@ from deepscope.records.tables import (
     OwnLine,
     OwnTimes,
     Phase,
+    ServingPhase,
     Step,
 )
 from deepscope.records.trace_info import DETAILS, PHASES, WHOLE, Detail, LineSource, PartOf, SourceFile, TraceInfo, View
@@ -100,6 +101,7 @@ __all__ = [
     "Resolved",
     "RunEpoch",
     "RunPart",
+    "ServingPhase",
     "Severity",
     "SourceFile",
     "Step",

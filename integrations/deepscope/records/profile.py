@@ -40,13 +40,14 @@ from deepscope.records.tables import (
     OwnTimes,
     Phase,
     Section,
+    ServingPhase,
     Step,
 )
 from deepscope.records.trace_info import Detail, PartOf, SourceFile, TraceInfo
 from deepscope.records.whole_run import Audit, WholeRun
 from deepscope.records.why import Part, PartKey, Peaks
 
-PROFILE_FORMAT = 30
+PROFILE_FORMAT = 31
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -175,6 +176,8 @@ class Profile(msgspec.Struct, kw_only=True):
     steps_per_block: Largest = 1
     """A power of two: blocks are longer where there are many steps."""
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
+    serving: Annotated[list[ServingPhase], merged_by(table("phase"))] = []
+    """Of a server of models whose annotations tell its steps, those with most time first; else empty."""
     overview: Annotated[list[OverviewRow], merged_by(table("section", "device", "name", order=_by_section))] = []
     threads: Annotated[list[HostThread], merged_by(table("role", "number", order=_by_role))] = []
     streams: Annotated[list[Stream], merged_by(table("device", "stream", order=attrgetter("device", "stream")))] = []

@@ -177,6 +177,25 @@ class Step(msgspec.Struct, kw_only=True):
     """Its time on that line less the median over the steps."""
 
 
+class ServingPhase(msgspec.Struct, kw_only=True):
+    """The steps of one phase of a server of models, as its annotations tell them."""
+
+    phase: First[str]
+    """`prefill`, `decode`, `mixed` (both in one step) or `verify` (of tokens drafted ahead)."""
+    steps: Sum
+    """How many; of ranks that share the requests each one's."""
+    duration_ns: Sum
+    """Each from its start until its work is done on the CPU and the device, at the latest until the next one starts."""
+    device_ns: Sum
+    """Device work launched in them."""
+    requests: Sum
+    """Of each step, added up."""
+    tokens: Sum
+    """Computed in them, as their names tell."""
+    untold_steps: Sum = 0
+    """Whose names tell no tokens."""
+
+
 class Phase(msgspec.Struct, kw_only=True):
     """One phase of training: data loading, forward, backward, optimizer, other."""
 

@@ -12,6 +12,7 @@ from deepscope.records.ranges import ranges
 from deepscope.report.filters import part_words
 from deepscope.report.places_of_work import outside_words
 from deepscope.report.run_verdict import run_verdict
+from deepscope.report.serving import serving_words
 from deepscope.report.tables import table
 
 DOT = " · "
@@ -34,6 +35,8 @@ def header(profile: Profile, by: str = "line", sort: str | None = None) -> Itera
     yield "time", _time(profile) + (_outside(profile) if by == "collective" else "")
     if len(profile.phases) > 1:
         yield "phases", _phases(profile)
+    for row in profile.serving:
+        yield "serving", serving_words(row, profile)
     if profile.metric == "cpu_self":
         yield "metric", "CPU only: this trace has no device work; self times are the operators' own time on the CPU"
     if len(profile.lines) > 1 and by in {"line", "function"}:

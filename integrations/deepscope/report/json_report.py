@@ -22,6 +22,7 @@ from deepscope.records import (
     Profile,
     RankSpread,
     Rate,
+    ServingPhase,
     Step,
     Top,
     key_figures,
@@ -32,6 +33,7 @@ from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.module_columns import children_of, depths
 from deepscope.report.operator_columns import derived_columns
 from deepscope.report.run_verdict import run_verdict
+from deepscope.report.serving import serving_columns
 from deepscope.report.step_times import step_times
 from deepscope.report.tables import DERIVED, table
 
@@ -80,6 +82,7 @@ def report_object(
         "lines": with_derived("line", cut(lines), profile),
         "no_line": plain(profile.no_line),
         "framework": [plain(part) for part in profile.framework],
+        "serving": serving_rows(profile),
         "memory": _memory(profile.memory, limit),
         "critical": without_lines(profile),
         "findings": [plain(finding) for finding in cut(profile.findings)],
@@ -96,6 +99,12 @@ def report_object(
         times = step_times(profile)
         report["step_times"] = None if times is None else plain(times)
     return report
+
+
+def serving_rows(profile: Profile) -> list[dict[str, Any]]:
+    """The phases of a server of models, with their means."""
+    means = [column for column in serving_columns(profile) if column.key not in ServingPhase.__struct_fields__]
+    return [plain(row) | {one.key: one.value(row) for one in means} for row in profile.serving]
 
 
 def with_derived(by: str, rows: Sequence[Any], profile: Profile) -> list[dict[str, Any]]:

@@ -141,6 +141,13 @@ REPORT = {
     "lines": [LINE],
     "no_line": NUMBERS,
     "framework": [{"framework": str, "part": str, "file": str, "line": int, "cost_ns": int}],
+    "serving": [
+        {
+            "phase": str, "steps": int, "duration_ns": int, "device_ns": int, "requests": int, "tokens": int,
+            "untold_steps": int, "mean_steps": float, "step_ns": (float, None), "device_step_ns": (float, None),
+            "requests_a_step": (float, None), "tokens_a_step": (float, None), "token_ns": (float, None),
+        }
+    ],
     "memory": {
         "devices": [
             {

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from deepscope.dashboard.answer import Choice, Figure, PageAnswer
+from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.parts import ONE_LINE, Idle, Part, Training, WorkList, idle_of, training_of, work_of
-from deepscope.dashboard.pages.tables import in_page_words, place_words, word
+from deepscope.dashboard.pages.tables import in_page_words, place_words, table_of, word
 from deepscope.records import PHASES, Costs, Line, Profile, cost_ns, key_figures
 from deepscope.records.tables import Section
 from deepscope.report.findings import without_findings
 from deepscope.report.framework import without_framework
 from deepscope.report.places import Sources
 from deepscope.report.run_verdict import run_verdict
+from deepscope.report.serving import serving_columns
 from deepscope.report.whole_run import run_rows
 
 LINES = 5
@@ -78,6 +79,8 @@ class Overview(PageAnswer):
     phase_names: list[str]
     steps: list[StepBar]
     lines: list[HotLine]
+    serving: Table | None
+    """The phases of a server of models; None where the trace has none."""
     work: list[WorkList]
     """Where no line is known, or one has more than half of the cost."""
     idle: Idle | None
@@ -101,6 +104,9 @@ def overview(library: Library, question: Choice) -> Overview:
         phase_names=list(PHASES),
         steps=step_bars(profile),
         lines=lines,
+        serving=table_of("serving", "What the server does", serving_columns(profile), profile.serving)
+        if profile.serving
+        else None,
         work=work,
         idle=idle_of(profile),
         training=training_of(profile),

@@ -6,6 +6,7 @@ import type { PageProps } from "../app/registry";
 import { questions, type Header, type HotLine, type Overview } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Answer } from "../parts/Answered";
+import { DataTable } from "../parts/DataTable";
 import { Facts, Figures } from "../parts/Figures";
 import { NamedTimes } from "../parts/Lists";
 import { Place } from "../parts/Place";
@@ -37,6 +38,12 @@ export function OverviewPage({ address, header }: PageProps): JSX.Element {
               <Advice of={answer} address={address} />
             </section>
           </div>
+          {answer.serving !== null && (
+            <section>
+              <h2>{answer.serving.title}</h2>
+              <DataTable of={answer.serving} word="serving-" />
+            </section>
+          )}
           {answer.steps.length > 1 && (
             <section>
               <h2>Steps</h2>
