@@ -52,6 +52,15 @@ def test_without_lines_a_report_leads_to_its_kernels_and_those_to_nothing() -> N
     assert after_report(profile, "kernel") == ""
 
 
+def test_a_report_of_memory_leads_to_the_snapshot_beside_the_trace(tmp_path: Path) -> None:
+    profile = built_profiles.with_memory()
+    profile.trace = msgspec.structs.replace(profile.trace, path=str(tmp_path / "a.pt.trace.json.gz"), paths=[])
+    before = after_report(profile, "memory")
+    (tmp_path / "a.memory.pickle").touch()
+    assert before != after_report(profile, "memory") == f"deepscope report {tmp_path / 'a.memory.pickle'}"
+    assert after_report(profile, "line") == before
+
+
 def with_finding(code: str, **trace: object) -> Profile:
     profile = built_profiles.training()
     profile.findings = [msgspec.structs.replace(profile.findings[0], code=code)]

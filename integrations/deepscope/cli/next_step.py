@@ -18,6 +18,8 @@ from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table
 from deepscope.store.identity import parse_name
 from deepscope.trace.format.header import NO_ARGUMENTS
+from deepscope.trace.format.run_account import snapshot_path
+from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:
     from deepscope.comparison import Comparison
@@ -36,8 +38,11 @@ def with_next(text: str, step: str) -> str:
 def after_report(profile: Profile, by: str) -> str:
     """Opening the line of the finding that saves most, else the verdict's, else the one that costs most.
 
-    Where evaluations take most of the run, and one was recorded, that comes first.
+    Where evaluations take most of the run, and one was recorded, that comes first; below memory it is torch's snapshot
+    beside the trace.
     """
+    if by == "memory" and (snapshot := _snapshot(profile)):
+        return f"deepscope report {snapshot}"
     if run_verdict(profile).cause == "evaluation" and (folder := _folder_of_evaluation(profile)):
         return f"deepscope report {folder} --stage validate"
     finding = _weighty_finding(profile)
@@ -135,6 +140,13 @@ def _path(profile: Profile) -> str:
     if len(info.paths) > 1:
         path = path.removesuffix(base_name(path)).rstrip("/\\")
     return quote(short_path(path) or ".")
+
+
+def _snapshot(profile: Profile) -> str:
+    """Torch's memory snapshot beside the trace, as a word of the shell; "" for none, and of several ranks."""
+    path = snapshot_path(Path(profile.trace.path))
+    is_there = len(profile.trace.paths) < 2 and not is_url(profile.trace.path) and path.is_file()
+    return quote(short_path(str(path))) if is_there else ""
 
 
 def _folder_of_evaluation(profile: Profile) -> str:

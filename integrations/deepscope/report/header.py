@@ -33,7 +33,7 @@ def header(profile: Profile, by: str = "line", sort: str | None = None) -> Itera
         yield "run", run
     yield "device", _device(profile)
     yield "time", _time(profile) + (_outside(profile) if by == "collective" else "")
-    if len(profile.phases) > 1:
+    if len(profile.phases) > 1 and not profile.serving:  # these are of training
         yield "phases", _phases(profile)
     for row in profile.serving:
         yield "serving", serving_words(row, profile)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from deepscope.errors import TraceError
 from deepscope.processes import MessageError, ProcessEndedError, Progress
-from deepscope.records.snapshots import SnapshotReport
 from deepscope.store.files import TraceFile, local_file
-from deepscope.store.pool import worker
-from deepscope.store.requests import ColumnsRequest
 from deepscope.trace.format.run_account import snapshot_path
 from deepscope.trace.kineto.remote import is_url
+
+if TYPE_CHECKING:
+    from deepscope.records.snapshots import SnapshotReport
 
 _ENDINGS = (".pickle", ".pkl", ".pickle.gz", ".pkl.gz")
 _PICKLE = b"\x80"
@@ -60,6 +61,10 @@ def read_aside(file: TraceFile, progress: Progress) -> SnapshotReport:
     Raises:
         TraceError: as `load_snapshot`; or the process ended early.
     """
+    from deepscope.records.snapshots import SnapshotReport
+    from deepscope.store.pool import worker  # commands that read a trace ask only whether a path is a snapshot
+    from deepscope.store.requests import ColumnsRequest
+
     try:
         with worker() as process:
             if process is None:

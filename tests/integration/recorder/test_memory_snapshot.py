@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+import deepscope
 from deepscope.capture.memory import history
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.recorder import Recorder
 from deepscope.store.memory_snapshots import load_snapshot
 from deepscope.trace.format.run_account import snapshot_path
 from memory_snapshots import Allocator, of_line
+from recorded import TESTS
 
 EACH_STEP: dict[str, Any] = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}
 
@@ -79,6 +81,22 @@ def test_the_snapshot_of_each_window_lies_beside_its_trace(
 def test_the_snapshot_goes_with_its_trace(record: Callable[..., Recorder], cuda: Cuda, tmp_path: Path) -> None:
     (trace,) = record(3, memory_snapshot=True, keep_last=1, **EACH_STEP).traces
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {trace.name, snapshot_path(trace).name}
+    assert not cuda.is_recording
+
+
+def test_an_exception_that_ends_the_run_leaves_its_snapshot(cuda: Cuda, tmp_path: Path) -> None:
+    recording = deepscope.profile(tmp_path, memory_snapshot=True, root=TESTS)
+
+    def run_out() -> None:
+        with recording:
+            torch.zeros(8).add(1)
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(torch.cuda.OutOfMemoryError):
+        run_out()
+    recording.wait()
+    (trace,) = recording.traces
+    assert load_snapshot(str(snapshot_path(trace))).devices
     assert not cuda.is_recording
 
 

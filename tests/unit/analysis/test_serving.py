@@ -46,6 +46,7 @@ def test_each_face_has_the_same_numbers(tmp_path: Path) -> None:
     text = " ".join(text_report(found, width=200).split())
     assert "serving decode: 3 steps of 1.17µs, each with 4 requests and 4 tokens, 292ns a token" in text
     assert "prefill: 2 steps of 275ns, each with 1.5 requests and 200 tokens, 1.38ns a token" in text
+    assert "phases" not in text  # forward and backward are words of training
     decode, prefill = report_object(found)["serving"]
     assert (decode["step_ns"], decode["tokens_a_step"], prefill["token_ns"]) == (3500 / 3, 4, 550 / 400)
 

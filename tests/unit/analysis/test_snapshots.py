@@ -239,6 +239,29 @@ def test_of_few_steps_nothing_is_said(steps: int) -> None:
     assert device(allocator.snapshot()).growth is None
 
 
+CALL = ("/lib/python3.12/site-packages/torch/nn/modules/module.py", 1751, "_call_impl")
+
+
+def generate(allocator: Allocator, *around: tuple[str, int, str]) -> None:
+    """Rounds without backward, each of which leaves a block, such as a cache's."""
+    for _ in range(20):
+        first = allocator.alloc(
+            100_000, frames(("/home/me/net.py", 5, "forward"), CALL, ("/home/me/net.py", 9, "run"), *around)
+        )
+        allocator.alloc(1_000, frames(("/home/me/net.py", 6, "keep"), ("/home/me/net.py", 9, "run"), *around))
+        allocator.free(first)
+
+
+def test_rounds_without_backward_are_steps_outside_a_modules_call_alone() -> None:
+    loop, layers = Allocator(), Allocator()
+    generate(loop, ("/home/me/serve.py", 3, "<module>"))
+    generate(layers, CALL, ("/home/me/serve.py", 3, "<module>"))
+    found = device(loop.snapshot()).growth
+    assert found is not None
+    assert [(row.line, row.per_step_bytes) for row in found.holders] == [(6, 1_000)]
+    assert device(layers.snapshot()).growth is None
+
+
 def test_the_layers_of_a_model_are_no_steps() -> None:
     """Its parameters, a forward pass that keeps activations, and a backward pass that leaves gradients."""
     allocator = Allocator()

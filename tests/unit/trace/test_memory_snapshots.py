@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -93,8 +92,8 @@ def test_the_unpickler_itself_names_no_class(monkeypatch: pytest.MonkeyPatch) ->
         b"\x80",
         b"\x80\x04",
         b"{}",
-        os.urandom(3000),
-        gzip.compress(b""),
+        bytes(range(256)) * 12,
+        gzip.compress(b"", mtime=0),
         b"\x1f\x8b\x08",
         b"\x80\x04.",
         b"\x80\x04e.",
@@ -149,6 +148,10 @@ WRONG: dict[str, Any] = {
     "action": {"segments": [], "device_traces": [[{"action": 3}]]},
     "line": {"segments": [], "device_traces": [[{"action": "alloc", "frames": [{"line": True}]}]]},
     "a frame": {"segments": [], "device_traces": [[{"action": "alloc", "frames": [3]}]]},
+    "its sizes": {
+        "segments": [],
+        "device_traces": [[{"action": "alloc", "addr": n, "size": 1 << 61} for n in range(9)]],
+    },
     "an entry": {"segments": [], "device_traces": [[7]]},
 }
 

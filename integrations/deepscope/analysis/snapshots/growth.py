@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
-from deepscope.analysis.snapshots.holders import Place, is_backward, place_of
+from deepscope.analysis.snapshots.holders import Place, is_backward, is_python, place_of
 from deepscope.analysis.snapshots.replay import Replay
 from deepscope.records.snapshots import GrowingHolder, SnapshotGrowth, StepSource
 from deepscope.trace.memory_snapshots.read import Annotation, Entry
@@ -126,8 +127,8 @@ class _Allocations:
 def _by_allocations(replayed: Replay, stacks: Sequence[tuple[Frame, ...]]) -> _Steps | None:
     """Steps from one allocation on some stack to the next one on it, where nearly all have the same allocations.
 
-    Of all stacks that one is taken whose steps cover most. The layers of a model look like steps, too: they run forward
-    or backward, and leave much of what they allocate.
+    Of all stacks that one is taken whose steps cover most. The layers of a model look like steps, too: they run within
+    the call of a module, or in backward alone.
     """
     allocations = _Allocations(replayed.entries)
     order = np.argsort(allocations.stacks, kind="stable")
@@ -143,10 +144,21 @@ def _by_allocations(replayed: Replay, stacks: Sequence[tuple[Frame, ...]]) -> _S
         if len(at) < LEAST_STEPS or covered <= most or covered < _EQUAL * counts[at[0] : at[-1] + 1].sum():
             continue
         inside = begins[at[0] : at[-1] + 2]
+        if _is_in_module_call(
+            {stacks[one] for one in set(allocations.stacks[inside[0] : inside[-1]].tolist()) if one >= 0}
+        ):
+            continue
         backward = in_backward[inside[0] : inside[-1]].sum() / counts[at[0] : at[-1] + 1].sum()
         if _BOTH <= backward <= 1 - _BOTH or _returns(replayed.allocated_bytes, inside):
             best, most = begins, covered
     return None if best is None else _Steps("allocations", "", best.tolist())
+
+
+def _is_in_module_call(stacks: Collection[tuple[Frame, ...]]) -> bool:
+    """Whether all of the stacks outside backward go through the same call of a module."""
+    outwards = [[frame for frame in reversed(one) if is_python(frame)] for one in stacks if not is_backward(one)]
+    shared = takewhile(lambda frames: len(set(frames)) == 1, zip(*outwards, strict=False))
+    return any(frame.path.endswith("torch/nn/modules/module.py") and "call" in frame.function for frame, *_ in shared)
 
 
 def _returns(live: Int64, begins: Int64) -> bool:

@@ -43,7 +43,7 @@ def places(stacks: Sequence[tuple[Frame, ...]]) -> list[Place]:
 
 
 def _place(stack: tuple[Frame, ...]) -> Place:
-    owners = [owner_of_file(frame.path) if _is_python(frame) else Owner.RUNTIME for frame in stack]
+    owners = [owner_of_file(frame.path) if is_python(frame) else Owner.RUNTIME for frame in stack]
     best = max(owners, default=Owner.RUNTIME)
     if best == Owner.RUNTIME:
         return Place("backward" if is_backward(stack) else "no_line")
@@ -56,7 +56,8 @@ def is_backward(stack: tuple[Frame, ...]) -> bool:
     return any("torch::autograd::Engine" in frame.function for frame in stack)
 
 
-def _is_python(frame: Frame) -> bool:
+def is_python(frame: Frame) -> bool:
+    """Whether a frame is Python's, not of C++ or of the interpreter itself."""
     return frame.line > 0 and (frame.path.endswith(".py") or frame.path.startswith("<ipython-input"))
 
 
@@ -100,7 +101,7 @@ def holders(
 
 
 def _texts(stack: tuple[Frame, ...]) -> list[str]:
-    shown = [frame for frame in stack if _is_python(frame) or _is_of_torch(frame.function)]
+    shown = [frame for frame in stack if is_python(frame) or _is_of_torch(frame.function)]
     return [_text(frame) for frame in shown[:_FRAMES]]
 
 
@@ -111,4 +112,4 @@ def _is_of_torch(function: str) -> bool:
 
 def _text(frame: Frame) -> str:
     name = frame.function[:_NAME]
-    return f"{frame.path[-_NAME:]}({frame.line}): {name}" if _is_python(frame) else name
+    return f"{frame.path[-_NAME:]}({frame.line}): {name}" if is_python(frame) else name

@@ -17,6 +17,8 @@ from deepscope.trace.names import Frame
 NO_STACK = -1
 _MOST_DEVICES = 1024
 _LARGEST = 1 << 63
+_MOST_BYTES_IN_ALL = 1 << 62
+"""Of all blocks and entries: their sums are numbers of 64 bits."""
 _LIVE = frozenset({"active_allocated", "active_pending_free", "active_awaiting_free"})
 
 
@@ -132,6 +134,11 @@ class _Reader:
         histories = [[self._entry(_dict(one, "an entry")) for one in _are_list(trace)] for trace in traces]
         noted = _list(whole, "external_annotations") if "external_annotations" in whole else []
         settings = whole.get("allocator_settings")
+        sizes = sum(block.size_bytes + block.requested_bytes for segment in segments for block in segment.blocks)
+        sizes += sum(segment.size_bytes for segment in segments)
+        sizes += sum(one.size_bytes for history in histories for one in history)
+        if sizes > _MOST_BYTES_IN_ALL:
+            raise _Malformed("its sizes are none that memory has")
         frames = list(self._frames)
         return MemorySnapshot(
             segments,

@@ -51,7 +51,7 @@ export function OverviewPage({ address, header }: PageProps): JSX.Element {
               <a href={linkTo(address, "steps")}>Times and the slowest steps</a>
             </section>
           )}
-          <TrainingRun of={answer.training} address={address} />
+          {answer.serving === null && <TrainingRun of={answer.training} address={address} />}
           {answer.idle !== null && <IdleTime of={answer.idle} />}
           {answer.splits.map((split) => (
             <section key={`${split.section} ${split.device}`}>

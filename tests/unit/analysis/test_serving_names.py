@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.trace.serving_names import serving_step
+from deepscope.analysis.tables.serving import serving_step
 
 
 @pytest.mark.parametrize(
