@@ -272,6 +272,16 @@ def test_the_folder_with_the_newest_trace_is_the_default(tmp_path: Path, monkeyp
     assert newest_folder(folders) == "runs"
 
 
+def test_the_newest_iteration_of_torchtitan_is_shown_with_its_ranks(tmp_path: Path) -> None:
+    for iteration in (10, 20, 100):
+        for rank in (0, 1):
+            group = {"rank": rank, "world_size": 2}
+            path = write(tmp_path / f"profile_traces/iteration_{iteration}/rank{rank}_trace.json", group=group)
+            os.utime(path, (1_000 + iteration, 1_000 + iteration))
+    newest = [f"profile_traces/iteration_100/rank{rank}_trace.json" for rank in (0, 1)]
+    assert chosen(tmp_path) == newest
+
+
 def test_traces_in_a_remote_store_are_found_like_local_ones() -> None:
     import fsspec
 
