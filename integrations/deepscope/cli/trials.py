@@ -45,8 +45,8 @@ class ProgramCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "-- PROGRAM [ARGUMENTS]..."]
 
 
-def trial_options(command: Function) -> Function:
-    """Adds `--trace --steps --budget --yes --format`."""
+def trial_options(*forms: str) -> Callable[[Function], Function]:
+    """Adds `--trace --steps --budget --yes --format`; the first form is the default."""
     options = (
         click.option(
             "--trace", metavar="PATH", help="Keep the results beside it.  [default: the newest, if of this program]"
@@ -63,11 +63,15 @@ def trial_options(command: Function) -> Function:
             help="The longest it may take.",
         ),
         click.option("--yes", is_flag=True, help="Do not ask before the program runs."),
-        form_option("text", "json"),
+        form_option(*forms),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+
+    def add(command: Function) -> Function:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 def parsed_program(words: Sequence[str]) -> Command:
@@ -157,7 +161,7 @@ def tell(text: str) -> None:
 @click.option(
     "--all", "is_search", is_flag=True, help="Keep the best, try the rest on top, and measure the set as a whole."
 )
-@trial_options
+@trial_options("text", "json")
 def try_remedies(
     findings: Sequence[str],
     program: Sequence[str],
@@ -230,7 +234,7 @@ FAILED = 1
 @click.command(cls=ProgramCommand)
 @click.option("--before", required=True, metavar="REV", help="A revision of git, or a file in the place of PROGRAM.")
 @click.option("--after", default="", metavar="REV", help="The same.  [default: the folder as it is]")
-@trial_options
+@trial_options("text", "json", "markdown")
 def verify(
     program: Sequence[str],
     *,
@@ -252,7 +256,7 @@ def verify(
     """
     from deepscope.cli.next_step import after_verify, with_next
     from deepscope.trials.remedy_search import attempt
-    from deepscope.trials.rendering import tries_json, tries_text
+    from deepscope.trials.rendering import tries_json, tries_text, verified_markdown
     from deepscope.trials.revisions import root_of, sides
     from deepscope.trials.session import TrialSession
 
@@ -266,8 +270,13 @@ def verify(
         session.start()
         row, _ = attempt(session, "", old, new, session.left_s)
     keep_beside(profile, [row])
-    text = with_next(tries_text([row], **terminal(None)), after_verify(row))
-    emit(tries_json([row]) if form == "json" else text, None)
+    if form == "json":
+        text = tries_json([row])
+    elif form == "markdown":
+        text = verified_markdown(row, " ".join(program), before, after)
+    else:
+        text = with_next(tries_text([row], **terminal(None)), after_verify(row))
+    emit(text, None)
     return _exit_code(row)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from deepscope.printable import printable
 from deepscope.quantities import TIMES, time_text
 from deepscope.records.findings import Try
+from deepscope.report import markdown
 from deepscope.report.layout import Styles
 from deepscope.report.text import entries_text
 from deepscope.trials.runs import Command
@@ -41,6 +42,22 @@ def tries_text(tries: Sequence[Try], *, width: int, color: bool, options: Sequen
     if not entries:
         entries = [("tried", "nothing: no remedy is applied from outside")]
     return "\n".join(entries_text(entries, width, styles)) + "\n"
+
+
+def verified_markdown(one: Try, program: str, before: str, after: str) -> str:
+    """What `deepscope verify` found as GitHub shows it; what the program says is shown as it is and never interpreted.
+
+    Args:
+        one: the change.
+        program: with its arguments.
+        before: the revision or file that ran unchanged.
+        after: the other one; "" for the folder as it is.
+    """
+    sides = f"{markdown.code(before)} → {markdown.code(after) or 'the folder as it is'}"
+    parts = [f"### DeepScope: {markdown.plain(sentence(one))}", f"{markdown.code(program)}, {sides}"]
+    if one.reason:
+        parts.append(markdown.plain(one.reason, 400))
+    return "\n\n".join(parts) + "\n"
 
 
 def _entries(tries: Sequence[Try]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ import pytest
 
 from deepscope.quantities import TIMES
 from deepscope.records.findings import Try
-from deepscope.trials.rendering import sentence, tries_json, tries_text
+from deepscope.trials.rendering import sentence, tries_json, tries_text, verified_markdown
 
 
 def row(verdict, speedup=1.25, low=1.2, high=1.3, **fields):
@@ -50,6 +50,15 @@ def test_the_best_stands_first_and_what_does_not_apply_last():
 def test_the_options_of_a_search_are_listed():
     text = tries_text([row("faster")], width=200, color=False, options=["a", "b"])
     assert text.splitlines()[-2:] == ["          + a", "          + b"]
+
+
+def test_markdown_interprets_nothing_of_the_program():
+    one = Try(finding="", remedy="", verdict="failed", reason="<img src=x> [a](command:b)")
+    text = verified_markdown(one, "train.py `x` | <b>", "HEAD", "")
+    assert text.splitlines()[0] == "### DeepScope: failed"
+    assert "the folder as it is" in text
+    assert "<img" not in text.replace("\\<", "")
+    assert "[a]" not in text.replace("\\[", "")
 
 
 def test_the_json_has_the_documented_keys_and_null_for_what_is_unknown():
