@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
-import { notices } from "./notices.mjs";
+import { notices, sbom } from "./notices.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const folder = join(here, "../integrations/deepscope/dashboard/bundle");
@@ -33,6 +33,7 @@ async function made() {
   files.set("index.html", index);
   process.chdir(here); // the licences are looked up from there
   files.set("NOTICES.txt", `${notices([metafile])}\n`);
+  files.set("sbom.cdx.json", `${sbom([metafile])}\n`);
   return files;
 }
 

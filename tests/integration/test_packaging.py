@@ -1,6 +1,7 @@
 """The wheel, installed as a user installs it: into an environment of its own, without torch."""
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -29,12 +30,31 @@ def test_the_wheel_holds_the_packages_the_example_and_the_entry_points(wheel: Pa
     assert "deepscope_lsp/__init__.py" in names
     assert {"deepscope/docs/findings/hot-line.md", "deepscope/docs/findings/DS001.md"} <= names
     assert {"deepscope/skills/deepscope/SKILL.md", "deepscope/skills/deepscope/references/commands.md"} <= names
+    with zipfile.ZipFile(wheel) as archive:
+        [sbom] = [json.loads(archive.read(name)) for name in names if ".dist-info/sboms/" in name]
+        notices = archive.read("deepscope/dashboard/bundle/NOTICES.txt").decode()
+    assert "preact" in {one["name"] for one in sbom["components"]}
+    assert all(
+        f"{one['name']} {one['version']} ({one['licenses'][0]['expression']})" in notices for one in sbom["components"]
+    )
     bundle = ("index.html", "dashboard.js", "dashboard.css", "NOTICES.txt")
     assert {f"deepscope/dashboard/bundle/{name}" for name in bundle} <= names
     assert not [name for name in names if name.startswith(("integrations", "lsp_server", "tests"))]
     assert "[lightning.pytorch.callbacks_factory]" in entry_points
     assert "[pytorch_lightning.callbacks_factory]" in entry_points
     assert "[tensorboard_plugins]\ndeepscope = deepscope.dashboard.tensorboard:Loader" in entry_points
+
+
+def test_everything_that_is_published_names_one_version(repository: Path) -> None:
+    def check(version: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", "scripts/release", "--check", version]
+        return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
+
+    [version] = re.findall(
+        r'^version = "(.+)"$', (repository / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert check(version).returncode == 0
+    assert "names version" in check("0.0.0").stderr
 
 
 @pytest.mark.thorough
