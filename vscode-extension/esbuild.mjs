@@ -1,5 +1,5 @@
 // Bundles the extension (Node) and the scripts of its webviews (browser).
-import { mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { build, context } from "esbuild";
 import { buildPages } from "./pages.mjs";
 import { notices } from "./notices.mjs";
@@ -63,5 +63,6 @@ if (process.argv.includes("--watch")) {
   await buildPages();
   const results = await Promise.all(bundles.map((bundle) => build(bundle)));
   mkdirSync("dist", { recursive: true });
+  cpSync("../skills/deepscope", "dist/skills/deepscope", { recursive: true }); // contributed as `chatSkills`
   writeFileSync("dist/ThirdPartyNotices.txt", notices(results.map(({ metafile }) => metafile)));
 }

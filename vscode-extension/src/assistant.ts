@@ -1,10 +1,18 @@
-/** Offers `deepscope mcp` to the assistants of a VS Code that knows servers of the Model Context Protocol (1.101). */
+/** What a VS Code with assistants gets: `deepscope mcp` (from 1.101 on), a tool for what needs the editor, a question in the chat. */
 
 import * as vscode from "vscode";
+import { fileAnswer, LINES, question } from "./assistantWords";
+import type { TextPlace } from "./dashboard/links";
+import type { Requests } from "./server/requests";
 import type { Session } from "./session";
+import { object, readOr, text, withDefault } from "./shape";
 
 /** As in package.json. */
 const PROVIDER = "deepscope";
+const TOOL = "deepscope_open_file";
+const OPEN_CHAT = "workbench.action.chat.open";
+
+const toolInput = object({ file: withDefault(text, "") });
 
 /** What newer versions have beside the types of the oldest one that the extension runs in. */
 interface Definition {
@@ -14,6 +22,7 @@ interface NewerApi {
   readonly McpStdioServerDefinition?: new (label: string, command: string, args: string[]) => Definition;
   readonly lm?: {
     registerMcpServerDefinitionProvider?: (id: string, provider: Provider) => vscode.Disposable;
+    registerTool?: typeof vscode.lm.registerTool;
   };
 }
 interface Provider {
@@ -22,7 +31,7 @@ interface Provider {
 }
 
 /** Registers the server, which reads the traces of the first workspace folder; undefined where VS Code knows none. */
-export function offerMcpServer(session: Session, api: NewerApi = vscode as NewerApi): vscode.Disposable | undefined {
+export function offerMcpServer(session: Session, api: NewerApi = vscode): vscode.Disposable | undefined {
   const Stdio = api.McpStdioServerDefinition;
   const register = api.lm?.registerMcpServerDefinitionProvider;
   if (Stdio === undefined || register === undefined) {
@@ -43,4 +52,44 @@ export function offerMcpServer(session: Session, api: NewerApi = vscode as Newer
     },
   });
   return vscode.Disposable.from(changes, registration, session.onChange(() => changes.fire()));
+}
+
+/** Registers the tool that tells an assistant the numbers of an open file; undefined where VS Code knows no tools. */
+export function offerTool(requests: Requests, api: NewerApi = vscode): vscode.Disposable | undefined {
+  return api.lm?.registerTool?.(TOOL, {
+    invoke: async ({ input }) => {
+      const document = openFile(readOr(toolInput, input)?.file ?? "");
+      const name = vscode.workspace.asRelativePath(document.uri);
+      const answer = fileAnswer(name, await requests.fileLines(document.uri.toString(), LINES + 1));
+      return new vscode.LanguageModelToolResult([new vscode.LanguageModelTextPart(answer)]);
+    },
+  });
+}
+
+/** The open Python file of a name or path, without one that which has the focus. Throws where there is none. */
+function openFile(file: string): vscode.TextDocument {
+  const active = vscode.window.activeTextEditor?.document;
+  const open = [...(active === undefined ? [] : [active]), ...vscode.workspace.textDocuments].filter(({ languageId }) => languageId === "python");
+  const wanted = file.replaceAll("\\", "/");
+  const found = open.find(({ uri }) => wanted === "" || `/${uri.path}`.endsWith(`/${wanted}`));
+  if (found === undefined) {
+    throw new Error("No such Python file is open in the editor: open it, or use DeepScope's other tools and commands.");
+  }
+  return found;
+}
+
+/** Whether there is a chat to ask in. */
+export async function canAsk(): Promise<boolean> {
+  const isOff = vscode.workspace.getConfiguration("chat").get<boolean>("disableAIFeatures", false);
+  return !isOff && (await vscode.commands.getCommands(true)).includes(OPEN_CHAT);
+}
+
+/** Opens the chat with a question about a line; the user sends it. */
+export async function askAboutLine(place: TextPlace, requests: Requests): Promise<void> {
+  const uri = vscode.Uri.parse(place.uri, true);
+  const measured = (await requests.annotations(place.uri)).find(({ line }) => line === place.line);
+  const codes = vscode.languages.getDiagnostics(uri).filter(({ range }) => range.start.line === place.line - 1);
+  const words = codes.map(({ code }) => String(typeof code === "object" ? code.value : code));
+  const query = question(`${vscode.workspace.asRelativePath(uri)}:${place.line}`, measured?.label ?? "its time", words);
+  await vscode.commands.executeCommand(OPEN_CHAT, { query, isPartialQuery: true });
 }

@@ -1,6 +1,7 @@
 /** The commands of the palette and the menus, one line for each. */
 
 import * as vscode from "vscode";
+import { askAboutLine } from "./assistant";
 import type { DashboardPanel } from "./dashboard/panel";
 import type { Jumps } from "./jumps";
 import { recordedOf, textPlace } from "./dashboard/links";
@@ -17,7 +18,7 @@ import type { LanguageServer } from "./server/languageServer";
 import type { Requests } from "./server/requests";
 import type { Session } from "./session";
 import { pickTrace } from "./pickers";
-import { readOr } from "./shape";
+import { read, readOr } from "./shape";
 import type { TensorBoardPanel } from "./tensorboard/panel";
 import type { CallPathsView } from "./views/callPathsView";
 import type { Row } from "./views/hotLinesRows";
@@ -90,6 +91,8 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
         await jumps.open(line);
       }
     },
+    // For hovers.
+    "deepscope.askAboutLine": (given: unknown) => askAboutLine(read(textPlace, given, "a place"), requests),
     "deepscope.hotLines.copy": (row: Row) => hotLines.copy(row),
     "deepscope.hotLines.hide": (row: Row) => hotLines.hide(row),
     "deepscope.runs.delete": (row: TraceRow) => runs.delete(row),

@@ -1,7 +1,7 @@
 /** Wires the extension together: server → session → views, commands → actions. */
 
 import * as vscode from "vscode";
-import { offerMcpServer } from "./assistant";
+import { offerMcpServer, offerTool } from "./assistant";
 import { registerCommands } from "./commands";
 import { dashboardMiddleware } from "./dashboard/hover";
 import { DashboardPanel } from "./dashboard/panel";
@@ -88,9 +88,10 @@ export function activate(context: vscode.ExtensionContext): void {
     heat.onEdited((edited) => status.showEdited(edited)),
     ...registerCommands({ context, log, session, interpreters, server, requests, jumps, hotLines, callPaths, runs, dashboard, tensorboard, runner, attacher, notices }),
   );
-  const assistant = offerMcpServer(session);
-  if (assistant !== undefined) {
-    context.subscriptions.push(assistant);
+  for (const offered of [offerMcpServer(session), offerTool(requests)]) {
+    if (offered !== undefined) {
+      context.subscriptions.push(offered);
+    }
   }
   void session.start();
 }

@@ -16,7 +16,7 @@ declare module "vitest" {
     readonly browser: string;
     /** A folder of extensions that holds ours. */
     readonly extensions: string;
-    /** Ours, and one that stands for the Python extension. */
+    /** Ours, and those that stand for the Python extension and for an assistant. */
     readonly extensionsWithPython: string;
   }
 }
@@ -38,7 +38,9 @@ export default async function prepare(project: TestProject): Promise<() => Promi
   const installAll = async (): Promise<void> => {
     await install(extensions, VSIX);
     cpSync(extensions, withPython, { recursive: true });
-    await install(withPython, await packed(join(import.meta.dirname, "python-extension"), join(path, "python.vsix")));
+    for (const name of ["python-extension", "assistant-extension"]) {
+      await install(withPython, await packed(join(import.meta.dirname, name), join(path, `${name}.vsix`)));
+    }
   };
   const given = process.env["DEEPSCOPE_E2E_PROJECT"];
   const recorded = given ?? join(path, "recorded");

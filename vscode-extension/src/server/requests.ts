@@ -27,6 +27,11 @@ export class Requests {
     return this.askHere(commands.hotLines, { limit });
   }
 
+  /** Of one open document, the most expensive first. */
+  fileLines(uri: string, limit: number): Promise<contract.HotLines> {
+    return this.ask(commands.hotLines, { uri, limit });
+  }
+
   modules(): Promise<contract.HotModules> {
     return this.askHere(commands.modules, { limit: LINES_LIMIT });
   }
