@@ -92,6 +92,7 @@ def document(_app: Any, what: str, name: str, _object: Any, _options: Any, lines
         lines += [f"- ``{one.name}``: {one.metadata['what']}" for one in fields(RecordingOptions)]
     for number, line in enumerate(lines):
         linked = re.sub(r"(?<![`\w/])docs/([a-z-]+)\.md", r":doc:`docs/\1.md <\1>`", line)
+        linked = re.sub(r"(?<![`:])`([a-z_]+)`(?!`)", r"``\1``", linked)  # an option, not the method of its name
         lines[number] = re.sub(r"`s\b", r"`\\ s", linked)  # a plural
 
 
