@@ -169,6 +169,7 @@ def test_a_bar_at_its_end_says_what_is_still_done() -> None:
     [
         (["try", "DS003", "train.py", "--epochs", "1"], "stand behind `--`: -- train.py"),
         (["verify", "--before", "old.py", "train.py"], "stand behind `--`: -- train.py"),
+        (["verify", "--before=old.py", "train.py"], "stand behind `--`: -- train.py"),
         (["verify", "--before", "old.py"], "no program"),
     ],
 )

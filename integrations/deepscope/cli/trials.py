@@ -34,7 +34,8 @@ class ProgramCommand(click.Command):
         """All before `--`; what stands behind is the program's. A program that stands before it is a wrong usage."""
         place = args.index("--") if "--" in args else len(args)
         for before, word in zip(["", *args], args[:place], strict=False):
-            if word.endswith(".py") and not before.startswith("--"):
+            is_value = before.startswith("--") and "=" not in before
+            if word.endswith(".py") and not word.startswith("-") and not is_value:
                 raise click.UsageError(f"a program and its arguments stand behind `--`: -- {word}", ctx)
         rest = super().parse_args(ctx, args[:place])
         ctx.params["program"] = tuple(args[place + 1 :])
