@@ -103,7 +103,7 @@ export class TensorBoardPanel implements vscode.Disposable {
       throw new Error("no Python interpreter was found");
     }
     if (!interpreter.facts.hasTensorBoard) {
-      throw new Error(`${interpreter.python} lacks TensorBoard; run: pip install 'deepscope[dashboard]'`);
+      throw new Error(`${interpreter.python} lacks TensorBoard; run: pip install 'deepscope[tensorboard]'`);
     }
     if (this.board === undefined || !isSame(shown, this.board.shown)) {
       this.endBoard();
