@@ -16,6 +16,7 @@ from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.naming import current_folder, run_counters_path
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.trace.format.header import Clock, Header
+from deepscope.trace.format.run_account import renamed_when_whole
 
 KEEP_EVERY_S = 300.0
 """So often the file is written: of a run that is killed there is what was counted up to then."""
@@ -73,17 +74,11 @@ class RunCounters:
         target = self._target = self._target or self._path()
         target.parent.mkdir(parents=True, exist_ok=True)
         base_ns = min(track.at_ns[0] for track in counted.tracks)
-        partial = target.with_name(f".{target.name}.deepscope-part")
-        try:
-            with gzip.open(partial, "wb", compresslevel=6) as stream:
-                stream.write(b'{"schemaVersion":1,"deepscope":' + json_bytes(msgspec.to_builtins(header)))
-                stream.write(b',"baseTimeNanoseconds":%d,"traceEvents":[\n' % base_ns)
-                stream.write(b",\n".join(counter_events(counted.tracks, header.pid, Clock(), base_ns)))
-                stream.write(b"\n]}\n")
-            partial.replace(target)
-        except OSError:
-            partial.unlink(missing_ok=True)
-            raise
+        with renamed_when_whole(target) as part, gzip.open(part, "wb", compresslevel=6) as stream:
+            stream.write(b'{"schemaVersion":1,"deepscope":' + json_bytes(msgspec.to_builtins(header)))
+            stream.write(b',"baseTimeNanoseconds":%d,"traceEvents":[\n' % base_ns)
+            stream.write(b",\n".join(counter_events(counted.tracks, header.pid, Clock(), base_ns)))
+            stream.write(b"\n]}\n")
         self._file = target
 
 

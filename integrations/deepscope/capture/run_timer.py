@@ -18,6 +18,7 @@ from deepscope.trace.format.run_account import (
     RunPartName,
     account_path,
     encoded_account,
+    renamed_when_whole,
 )
 
 MOST_EPOCHS = 256
@@ -203,9 +204,7 @@ def write_account(account: RunAccount | None, traces: Iterable[Path]) -> None:
         return
     content = encoded_account(account)
     for trace in traces:
-        path = account_path(trace)
-        partial = path.with_name(f".{path.name}.deepscope-part")
         with suppress(OSError):
             if trace.exists():
-                partial.write_bytes(content)
-                partial.replace(path)
+                with renamed_when_whole(account_path(trace)) as part:
+                    part.write_bytes(content)

@@ -5,10 +5,8 @@ The account of the whole run, and what was tried on its program. Remote stores a
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +20,7 @@ from deepscope.records.merging import RankRecords, merge
 from deepscope.store.files import TraceFile
 from deepscope.store.recognition import FoundTrace, Recognizer
 from deepscope.store.runs import TraceSelection, find_traces
-from deepscope.trace.format.run_account import account_path, decoded_account, tries_path
+from deepscope.trace.format.run_account import account_path, decoded_account, renamed_when_whole, tries_path
 from deepscope.trace.kineto.remote import is_url
 
 _TRIES_FORMAT = 1
@@ -94,13 +92,8 @@ def keep_tries(trace: Path, tries: Sequence[Try]) -> None:
     """
     by_remedy = {one.remedy: one for one in [*read_tries(trace), *tries]}
     path = tries_path(trace)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
+    with renamed_when_whole(path) as part:
         part.write_bytes(msgspec.json.encode(TriesFile(list(by_remedy.values()))) + b"\n")
-        part.replace(path)
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
 
 
 def _content(path: Path) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from deepscope.capture import notices
+from deepscope.trace.format.run_account import renamed_when_whole
 
 MOST_ENTRIES = 200_000
 """Each takes about a kilobyte while it is kept; the oldest give way."""
@@ -71,13 +72,8 @@ class MemoryHistory:
         snapshot, self._snapshot = self._snapshot, None
         if snapshot is None:
             return
-        part = path.with_name(f"{path.name}.part")
-        try:
-            with part.open("wb") as stream:
-                pickle.dump(snapshot, stream)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
+        with renamed_when_whole(path) as part, part.open("wb") as stream:
+            pickle.dump(snapshot, stream)
 
 
 def _is_enabled() -> bool:

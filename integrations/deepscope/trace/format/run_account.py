@@ -1,8 +1,11 @@
-"""The files beside a trace: what is in the account of its whole run, and how they are called."""
+"""The files beside a trace: what is in the account of its whole run, how they are called, and how they are written."""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -104,3 +107,15 @@ def files_beside(trace: Path) -> tuple[Path, ...]:
 
 def _beside(trace: Path, ending: str) -> Path:
     return trace.with_name(f"{_TRACE_ENDING.sub('', trace.name)}{ending}")
+
+
+@contextmanager
+def renamed_when_whole(path: Path) -> Iterator[Path]:
+    """A file to write, which gets the name `path` behind the block; where that fails, nothing is left of it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.deepscope-part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
