@@ -15,12 +15,12 @@ from deepscope.analysis.numbers.memory_blocks import Blocks, device_of, held_by_
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import find_modules
 from deepscope.analysis.tables.memory import curve_rows, device_name
-from deepscope.errors import OptionError, TraceError
-from deepscope.processes import MessageError, ProcessEndedError, Progress
+from deepscope.errors import OptionError
+from deepscope.processes import Progress
 from deepscope.records import CurvePoint
 from deepscope.store.files import TraceFile
 from deepscope.store.mapped import decoded
-from deepscope.store.pool import worker
+from deepscope.store.pool import columns_answer
 from deepscope.store.requests import ColumnsRequest
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
@@ -128,15 +128,8 @@ def read_moments(file: TraceFile, progress: Progress, *, partial: bool = False) 
     Raises:
         TraceError: the trace cannot be read.
     """
-    try:
-        with worker() as process:
-            if process is None:
-                raise TraceError(f"{file.path}: no process could be started to read it")
-            body = process.ask(msgspec.msgpack.encode(ColumnsRequest(file, "moments", partial)), progress)
-            return decoded(body, MemoryMoments)
-    except (ProcessEndedError, MessageError, MemoryError, ValueError) as error:
-        why = "not enough memory to read it" if isinstance(error, MemoryError) else "reading its memory ended early"
-        raise TraceError(f"{file.path}: {why}") from error
+    request = ColumnsRequest(file, "moments", partial)
+    return columns_answer(request, progress, lambda body: decoded(body, MemoryMoments), what="its memory")
 
 
 def moments_of(found: Attribution) -> MemoryMoments:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepscope.errors import TraceError
-from deepscope.processes import MessageError, ProcessEndedError, Progress
+from deepscope.processes import Progress
 from deepscope.store.files import TraceFile, local_file
 from deepscope.trace.format.run_account import snapshot_path
 from deepscope.trace.kineto.remote import is_url
@@ -62,15 +61,7 @@ def read_aside(file: TraceFile, progress: Progress) -> SnapshotReport:
         TraceError: as `load_snapshot`; or the process ended early.
     """
     from deepscope.records.snapshots import SnapshotReport
-    from deepscope.store.pool import worker  # commands that read a trace ask only whether a path is a snapshot
+    from deepscope.store.pool import columns_answer  # commands that read a trace ask only whether a path is a snapshot
     from deepscope.store.requests import ColumnsRequest
 
-    try:
-        with worker() as process:
-            if process is None:
-                raise TraceError(f"{file.path}: no process could be started to read it")
-            body = process.ask(msgspec.msgpack.encode(ColumnsRequest(file, "snapshot")), progress)
-            return msgspec.msgpack.decode(body, type=SnapshotReport)
-    except (ProcessEndedError, MessageError, MemoryError, msgspec.MsgspecError) as error:
-        why = "not enough memory to read it" if isinstance(error, MemoryError) else "reading it ended early"
-        raise TraceError(f"{file.path}: {why}") from error
+    return columns_answer(ColumnsRequest(file, "snapshot"), progress, msgspec.msgpack.Decoder(SnapshotReport).decode)

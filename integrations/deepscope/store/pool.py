@@ -10,16 +10,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Lock, Timer
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
-from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Progress, cores
 from deepscope.store.files import TraceFile, is_reached_by_others, own_settings
-from deepscope.store.requests import RankRequest, ReadRequest, trace_error
+from deepscope.store.requests import ColumnsRequest, RankRequest, ReadRequest, trace_error
 from deepscope.trace.kineto.remote import is_url
 from deepscope.trace.kineto.source import likely_json_bytes
+
+Answer = TypeVar("Answer")
 
 WORKER = "deepscope.worker"
 IDLE_SECONDS = 60.0
@@ -44,6 +46,25 @@ def worker() -> Iterator[HelperProcess | None]:
         raise
     if process is not None:
         _give_back(process)
+
+
+def columns_answer(
+    request: ColumnsRequest, progress: Progress, decode: Callable[[bytes], Answer], *, what: str = "it"
+) -> Answer:
+    """A process's answer, read by `decode`; `what` of the file was to be read, for the message where it ends early.
+
+    Raises:
+        TraceError: the file cannot be read, or no process could be started.
+    """
+    path = request.file.path
+    try:
+        with worker() as process:
+            if process is None:
+                raise TraceError(f"{path}: no process could be started to read it")
+            return decode(process.ask(msgspec.msgpack.encode(request), progress))
+    except (ProcessEndedError, MessageError, MemoryError, ValueError, msgspec.MsgspecError) as error:
+        why = "not enough memory to read it" if isinstance(error, MemoryError) else f"reading {what} ended early"
+        raise TraceError(f"{path}: {why}") from error
 
 
 def _take() -> HelperProcess | None:
