@@ -147,15 +147,15 @@ def growth_words(growth: SnapshotGrowth | None) -> str:
     if growth is None:
         return "not known: no steps can be told apart, or too few"
     if growth.source == "annotations":
-        told = f"{growth.steps} steps by the annotation {printable(growth.name)}"
+        compared = f"{growth.steps} steps by the annotation {printable(growth.name)}"
     else:
-        told = (
+        compared = (
             f"{growth.steps} steps by their allocations ({growth.equal_steps} are equal), as no annotation marks them"
         )
     if not growth.holders:
-        return f"nothing, in {told}"
+        return f"nothing, in {compared}"
     shown = f", the first {_GROWING}" if len(growth.holders) > _GROWING else ""
-    return f"{_counted(len(growth.holders), 'line')}{shown}, in {told}"
+    return f"{_counted(len(growth.holders), 'line')}{shown}, in {compared}"
 
 
 def _counted(count: int, one: str, several: str = "") -> str:

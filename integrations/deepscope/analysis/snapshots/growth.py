@@ -58,7 +58,8 @@ def growth(
         stacks: of the snapshot.
     """
     entries = replayed.entries
-    steps = _by_annotations(entries, annotations) or _by_allocations(replayed, stacks)
+    allocations = _Allocations(entries)
+    steps = _by_annotations(entries, annotations) or _by_allocations(replayed, allocations, stacks)
     if steps is None or len(steps.begins) - 2 < LEAST_STEPS:
         return None
     whole = len(steps.begins) - 2  # the last one's blocks may be in use
@@ -81,7 +82,7 @@ def growth(
         source=steps.source,
         name=steps.name,
         steps=whole,
-        equal_steps=int(_Allocations(entries).usual(steps.begins[:-1]).sum()),
+        equal_steps=int(allocations.usual(steps.begins[:-1]).sum()),
         holders=sorted(grows, key=lambda one: (-one.size_bytes, one.file, one.line)),
     )
 
@@ -124,13 +125,12 @@ class _Allocations:
         return np.diff(self._counts[begins])
 
 
-def _by_allocations(replayed: Replay, stacks: Sequence[tuple[Frame, ...]]) -> _Steps | None:
+def _by_allocations(replayed: Replay, allocations: _Allocations, stacks: Sequence[tuple[Frame, ...]]) -> _Steps | None:
     """Steps from one allocation on some stack to the next one on it, where nearly all have the same allocations.
 
     Of all stacks that one is taken whose steps cover most. The layers of a model look like steps, too: they run within
     the call of a module, or in backward alone.
     """
-    allocations = _Allocations(replayed.entries)
     order = np.argsort(allocations.stacks, kind="stable")
     ends = np.flatnonzero(np.diff(allocations.stacks[order])) + 1
     best, most = None, _COVERED * int((allocations.stacks > -2).sum())

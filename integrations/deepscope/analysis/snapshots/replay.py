@@ -56,7 +56,7 @@ class Replay:
         return list(live.values())
 
 
-def live_at_end(segments: Iterable[Segment]) -> dict[int, LiveBlock]:
+def _live_at_end(segments: Iterable[Segment]) -> dict[int, LiveBlock]:
     """What was live as the snapshot was taken, by address."""
     return {
         block.address: LiveBlock(block.requested_bytes, block.stack, block.category, -1)
@@ -68,7 +68,7 @@ def live_at_end(segments: Iterable[Segment]) -> dict[int, LiveBlock]:
 
 def replay(entries: Sequence[Entry], segments: Sequence[Segment]) -> Replay:
     """The history of a device with the segments that it has at the end."""
-    at_end = live_at_end(segments)
+    at_end = _live_at_end(segments)
     frees = _frees(entries, at_end)
     first: dict[int, LiveBlock] = {}
     seen: set[int] = set()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deepscope.analysis.snapshots.growth import growth
 from deepscope.analysis.snapshots.holders import Place, holders, places
-from deepscope.analysis.snapshots.replay import LiveBlock, Replay, live_at_end, replay
+from deepscope.analysis.snapshots.replay import LiveBlock, Replay, replay
 from deepscope.records.snapshots import (
     Fragmentation,
     SnapshotDevice,
@@ -48,15 +48,14 @@ def _device(snapshot: MemorySnapshot, device: int, known: Sequence[Place]) -> Sn
             holders=holders(blocks, known, snapshot.stacks),
         )
 
-    peak = int(replayed.allocated_bytes.argmax()) if has_peak else -1
-    at_peak = replayed.live_after(peak) if has_peak else list(live_at_end(segments).values())
+    peak = int(replayed.allocated_bytes.argmax()) if has_peak else len(entries) - 1
     return SnapshotDevice(
         device=device,
         entries=len(entries),
         begin_us=entries[0].time_us if entries else 0,
         end_us=entries[-1].time_us if entries else 0,
         has_peak=has_peak,
-        peak=moment(at_peak, peak),
+        peak=moment(replayed.live_after(peak), peak),
         failures=[_failure(replayed, place, moment(replayed.live_after(place), place)) for place in failed[-FAILURES:]],
         failed=len(failed),
         fragmentation=_fragmentation(segments),

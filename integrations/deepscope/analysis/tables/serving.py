@@ -92,18 +92,19 @@ def serving_table(analysis: Analysis) -> list[ServingPhase]:
     done[:-1] = np.minimum(done[:-1], start[1:])
     rows: dict[str, ServingPhase] = {}
     for place, event in enumerate(found.tolist()):
-        told = serving_step(trace.strings[int(events.name[event])])
-        if told is None or not analysis.extent.holds(start[place : place + 1]).all():
+        one = serving_step(trace.strings[int(events.name[event])])
+        if one is None or not analysis.extent.holds(start[place : place + 1]).all():
             continue
         row = rows.setdefault(
-            told.phase, ServingPhase(phase=told.phase, steps=0, duration_ns=0, device_ns=0, requests=0, tokens=0)
+            one.phase,
+            ServingPhase(phase=one.phase, steps=0, duration_ns=0, device_ns=0, requests=0, tokens=0),
         )
         row.steps += 1
         row.duration_ns += int(done[place] - start[place])
         row.device_ns += int(device[place]) if work.metric == "device" else 0
-        row.requests += told.requests
-        row.tokens += max(told.tokens, 0)
-        row.untold_steps += told.tokens < 0
+        row.requests += one.requests
+        row.tokens += max(one.tokens, 0)
+        row.untold_steps += one.tokens < 0
     return sorted(rows.values(), key=lambda row: -row.duration_ns)
 
 
