@@ -78,10 +78,15 @@ function openFile(file: string): vscode.TextDocument {
   return found;
 }
 
-/** Whether there is a chat to ask in. */
+let hasChat = false;
+
+/** Whether there is a chat to ask in; each hover asks this, so a chat that was found is not looked for again. */
 export async function canAsk(): Promise<boolean> {
-  const isOff = vscode.workspace.getConfiguration("chat").get<boolean>("disableAIFeatures", false);
-  return !isOff && (await vscode.commands.getCommands(true)).includes(OPEN_CHAT);
+  if (vscode.workspace.getConfiguration("chat").get<boolean>("disableAIFeatures", false)) {
+    return false;
+  }
+  hasChat ||= (await vscode.commands.getCommands(true)).includes(OPEN_CHAT);
+  return hasChat;
 }
 
 /** Opens the chat with a question about a line; the user sends it. */
