@@ -1,4 +1,4 @@
-"""What the control group of this process may use and uses: containers, and jobs of Slurm and Kubernetes.
+"""What this process and its control group may use and use: containers, and jobs of Slurm and Kubernetes.
 
 Version 2: Documentation/admin-guide/cgroup-v2.rst; version 1: Documentation/scheduler/sched-bwc.rst and
 admin-guide/cgroup-v1/memory.rst.

@@ -35,7 +35,7 @@ class BackwardPasses:
         self._count = 0
         self._take_out = torch_compat.watch_backward(self._around)
 
-    def leave(self, *_: Any) -> None:
+    def leave(self) -> None:
         """There is an optimizer, or nobody listens any more."""
         self._take_out()
         self._listener = _ignore
@@ -53,11 +53,11 @@ class BackwardPasses:
 
 
 def _ignore(*_: Any) -> None:
-    """Nobody is told."""
+    """Nobody listens."""
 
 
 def listen_to_steps(listener: Listener) -> Callable[[], None]:
-    """As `listen`; a program without optimizers is told of by its backward passes, as `listener(BackwardPasses)`."""
+    """As `listen`; in a program without optimizers `listener(BackwardPasses)` is called behind each backward pass."""
     passes = BackwardPasses(listener)
 
     def stepped(*args: Any) -> None:
