@@ -438,6 +438,42 @@ def test_a_wrong_topic_is_told_before_the_program_runs(folder):
     assert done.stderr.count("\n") == 1
 
 
+EVALUATED = """\
+import torch
+from helper import product
+
+net = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(net.parameters(), 1e-2)
+
+def evaluate():
+    net.eval()
+    with torch.no_grad():
+        for _ in range(40):
+            product(torch.ones(64, 64))
+    net.train()
+
+for step in range(20):
+    if step == 6:
+        evaluate()
+    net(torch.ones(64, 64)).square().mean().backward()
+    optimizer.step()
+END
+"""
+
+
+@pytest.mark.parametrize("wait", [1, 2, 3, 4, 5])
+def test_an_evaluation_between_two_steps_is_part_of_none(wait: int, folder: Path):
+    write(folder, program=EVALUATED)
+    done = run(folder, "--audit", "--wait", str(wait), "--counters", "off", "train.py")
+    assert done.returncode == 0, done.stderr
+    (trace,) = traces(folder)
+    profile = load_profile(trace, cache=False)
+    assert not [line for line in profile.lines if Path(line.file).name == "helper.py"]
+    assert profile.totals.steps == {3: 2, 4: 1}.get(wait, 3)  # the window ends, or has yet to begin, with the sixth
+    assert profile.audit is not None
+    assert profile.audit.steps == 2
+
+
 AUDITED = """\
 import torch
 from torch import nn

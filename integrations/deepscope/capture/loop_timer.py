@@ -70,6 +70,16 @@ class LoopTimer:
         account = timer.account(unknown=unknown, compiled=compiled_functions(timer.began_epoch_ns))
         return account if self._is_first_known else replace(account, first_step_ns=0)
 
+    @property
+    def is_evaluating(self) -> bool:
+        """Whether what passes is an evaluation's, as far as is known by now."""
+        return self._evaluating_from_ns is not None or self.timer.part == "evaluation"
+
+    @property
+    def is_between_steps(self) -> bool:
+        """Whether no batch has been fetched for training since the last step ended."""
+        return self._has_begun and not any(one.kind is PassKind.TRAINING for one in self._fetched)
+
     def end_step(self) -> None:
         """A step has ended."""
         self._steps_since_evaluating += 1

@@ -243,8 +243,14 @@ class _OptimizerSteps:
         if self._may_record_itself and _RECORDER in sys.modules:
             self._watch.close()
             return
+        from deepscope.capture import process_facts
+        from deepscope.capture.run_watch import PausedSteps
+
         began_ns = perf_counter_ns()
         self._callback = self._begin()
+        if process_facts.find_world_size() == 1:  # ranks would have to pause together
+            recording = self._callback.recording
+            self._watch.steps = PausedSteps(recording.pause, recording.resume)
         self._watch.give_to_recording(perf_counter_ns() - began_ns)
 
     def end(self, *, complete: bool) -> StepCallback | None:

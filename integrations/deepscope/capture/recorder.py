@@ -63,7 +63,6 @@ _LEFT = (
     "the thread that opened it ends and saves it with its next step, or as it ends itself"
 )
 _NO_ROOM = "the next window begins at once"
-_PAUSED = "an evaluation or a checkpoint came between its steps"
 _LAST_LINE_S = 1.0
 """So long the end of the process waits for the next line of a thread that has a window open."""
 _LOST = (
@@ -295,7 +294,7 @@ class Recorder:
         the clock, or of a whole block, goes on.
         """
         if self._audit is not None and self._audit.has_begun:
-            self._audit.stop(_PAUSED)
+            self._audit.pause()
         plan, window = self._plan, self._window
         if not self._is_active or not plan.schedule.has_cycles:
             return

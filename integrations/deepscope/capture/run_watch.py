@@ -71,7 +71,42 @@ def _is_alive(thread: int) -> bool:
     return any(one.ident == thread for one in threading.enumerate())
 
 
-_HELPERS = (EvaluationWindow, LoaderPass, LoopTimer, ModelModes, RunTimer, TrainingThread)
+class PausedSteps:
+    """Pauses what records steps while an evaluation goes on between two of them; one behind each step is part of it."""
+
+    def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._pause = pause
+        self._resume = resume
+        self._is_evaluating = False
+        self._is_paused = False
+        self._may_pause = False
+        self._steps = 0
+        """Since the last evaluation."""
+
+    def pause(self) -> None:
+        """An evaluation goes on."""
+        self._is_evaluating = True
+        if self._may_pause and not self._is_paused:
+            self._is_paused = True
+            self._pause()
+
+    def resume(self) -> None:
+        """None goes on any more."""
+        if self._is_evaluating:
+            self._is_evaluating = False
+            self._steps = 0
+        if self._is_paused:
+            self._is_paused = False
+            self._resume()
+
+    def end_step(self) -> None:
+        """A step has ended."""
+        self.resume()
+        self._steps += 1
+        self._may_pause = self._steps > 1
+
+
+_HELPERS = (EvaluationWindow, LoaderPass, LoopTimer, ModelModes, PausedSteps, RunTimer, TrainingThread)
 
 
 class RunWatch:
@@ -93,6 +128,8 @@ class RunWatch:
         self._leave: Callable[[], None] | None = None
         self.evaluations: EvaluationWindow | None = None
         """What records one of them; None where none is to be recorded."""
+        self.steps: PausedSteps | None = None
+        """What records the steps; None where it goes on during evaluations."""
         self._is_lost = False
 
     def listen(self) -> RunWatch:
@@ -135,6 +172,8 @@ class RunWatch:
                 self._settle_dead()
             self._loop.end_step()
             self._end_evaluation()
+            if self.steps is not None:
+                self.steps.end_step()
             self._thread.end()
 
     def train(self) -> None:
@@ -180,7 +219,9 @@ class RunWatch:
             if not one.is_over and one.goes_over(loader):
                 self._loop.leave(one)
         self._opening = LoaderPass(self._loop.timer, loader)
+        is_between = self._loop.is_between_steps
         self._loop.open(self._opening, has_gradients=self._may_train())
+        self._pause_steps(is_between=is_between)
 
     def opened(self, _loader: Any, iterator: Any) -> None:
         """It has made it."""
@@ -198,7 +239,12 @@ class RunWatch:
             if self._dead:
                 self._settle_dead()
             one = iterator if isinstance(iterator, LoaderPass) else self._pass_of(iterator)
+            is_between = self._loop.is_between_steps
             self._loop.fetch(one, has_gradients=self._may_train())
+            if self.steps is not None:
+                if one.kind is PassKind.TRAINING:
+                    self.steps.resume()
+                self._pause_steps(is_between=is_between)
             if self.evaluations is not None and one.kind is PassKind.EVALUATION:
                 began_ns = self._loop.timer.now_ns()
                 self.evaluations.next_batch(one, self._loop.timer.share("evaluation"))
@@ -219,6 +265,7 @@ class RunWatch:
             if one is not None:
                 self._loop.end_pass(one, is_ahead=_is_generator(sys._getframe(1)))
                 self._end_evaluation(one)
+                self._resume_steps()
             self._thread.end()
 
     def failed(self) -> None:
@@ -243,11 +290,13 @@ class RunWatch:
         """A model went into evaluation mode."""
         if self._thread.is_free:
             self._loop.begin_evaluating()
+            self._pause_steps(is_between=self._loop.is_between_steps)
 
     def training(self) -> None:
         """It went back into training mode."""
         if self._thread.is_free:
             self._loop.end_evaluating()
+            self._resume_steps()
 
     def _may_train(self) -> bool:
         return not self._is_evaluation_next and self._has_gradients()
@@ -257,6 +306,14 @@ class RunWatch:
             began_ns = self._loop.timer.now_ns()
             self.evaluations.end(one)
             self._give_since(began_ns)
+
+    def _pause_steps(self, *, is_between: bool) -> None:
+        if self.steps is not None and is_between and self._loop.is_evaluating:
+            self.steps.pause()
+
+    def _resume_steps(self) -> None:
+        if self.steps is not None and not self._loop.is_evaluating:
+            self.steps.resume()
 
     def _give_since(self, began_ns: int) -> None:
         self._loop.timer.give_to_recording(self._loop.timer.now_ns() - began_ns)
@@ -275,6 +332,7 @@ class RunWatch:
         if self._thread.is_free:
             self._thread.begin()
             self._loop.leave(one)
+            self._resume_steps()
             self._thread.end()
         else:
             self._dead.append(one)

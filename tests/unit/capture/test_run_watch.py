@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from deepscope.capture.evaluation_window import ModelModes
-from deepscope.capture.run_watch import RunWatch
+from deepscope.capture.run_watch import PausedSteps, RunWatch
 from deepscope.trace.format.run_account import RunAccount
 
 FETCH, STEP, VALIDATE, TAIL = 3, 10, 50, 1
@@ -624,3 +624,81 @@ def test_a_loader_is_an_evaluations_where_the_program_says_so(job: Job) -> None:
         "evaluation": 2 * (4 * (FETCH + VALIDATE) + 70),
     }
     assert counts(account) == {"steps": 6, "data": 6, "evaluation": 2}
+
+
+def pauses(job: Job) -> list[str]:
+    """What the recording of steps is asked to do from here on."""
+    asked: list[str] = []
+    job.watch.steps = PausedSteps(lambda: asked.append("pause"), lambda: asked.append("resume"))
+    return asked
+
+
+def evaluate(job: Job, way: str, asked: list[str]) -> None:
+    if way == "without a loader":
+        job.net.eval()
+        asked.append("evaluation")
+        job.net.train()
+        return
+    validate = job.validate if way == "without gradients" else job.validate_in_eval_mode
+    validate(job.loader(3))
+    asked.append("evaluation")
+    validate(job.loader(1))  # a second one
+    job.net.train()
+
+
+WAYS = ("without gradients", "in evaluation mode", "without a loader")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("at", ["within an epoch", "behind it"])
+def test_steps_pause_while_an_evaluation_goes_on(job: Job, way: str, at: str) -> None:
+    asked = pauses(job)
+    for _ in range(3):
+        for number, _ in enumerate(job.loader(4)):
+            job.step()
+            asked.append("step")
+            if at == "within an epoch" and number == 1:
+                evaluate(job, way, asked)
+        if at == "behind it":
+            evaluate(job, way, asked)
+    paused = {"pause": 1, "resume": -1}
+    depth = [sum(paused.get(one, 0) for one in asked[: number + 1]) for number in range(len(asked))]
+    assert set(depth) == {0, 1}
+    assert all(depth[number] == 0 for number, one in enumerate(asked) if one == "step")
+    if way == "without a loader":
+        assert all(depth[number] == 1 for number, one in enumerate(asked) if one == "evaluation")
+    assert [one for one in asked if one in ("step", "pause")].count("pause") >= 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_evaluation_behind_each_step_is_part_of_it(job: Job, way: str) -> None:
+    asked = pauses(job)
+    for _ in job.loader(6):
+        job.step()
+        evaluate(job, way, asked)
+    assert "pause" not in asked
+
+
+def test_an_evaluation_in_the_middle_of_a_step_is_part_of_it(job: Job) -> None:
+    asked = pauses(job)
+    for number, _ in enumerate(job.loader(8)):
+        if number % 3 == 2:
+            evaluate(job, "in evaluation mode", asked)
+        job.step()
+    assert "pause" not in asked
+
+
+def test_steps_go_on_however_an_evaluation_ends(job: Job) -> None:
+    asked = pauses(job)
+    job.train(job.loader(4))
+    job.net.eval()
+    assert asked == ["pause"]
+    job.step()  # it goes on in evaluation mode
+    assert asked == ["pause", "resume"]
+    job.train(job.loader(4))
+    for _ in job.loader(4):
+        with torch.no_grad():
+            job.validate(job.loader(3))
+        break
+    job.step()
+    assert asked.count("pause") == asked.count("resume")

@@ -52,6 +52,8 @@ _COMPILED = (
 _CAPTURED = "a CUDA graph is in use, which hides its operators"
 _OTHER_MODE = "another dispatch mode is active around the training loop"
 _OTHER_THREAD = "the steps moved to another thread"
+_PAUSED = "an evaluation or a checkpoint came between its steps"
+_MOST_ATTEMPTS = 3
 
 
 class Audited(NamedTuple):
@@ -74,6 +76,7 @@ class StepAudit:
         self._watch: Watch | None = None
         self._mode: AuditMode | None = None
         self._thread = 0
+        self._attempts = 0
         self._stop_listening: Callable[[], None] = lambda: None
         self._stop_seeing: Callable[[], None] = lambda: None
 
@@ -96,6 +99,7 @@ class StepAudit:
             self._end(reason)
             return
         self._thread = threading.get_ident()
+        self._attempts += 1
         watch = self._watch = Watch(self._code)
         self._stop_listening = optimizer_steps.listen(self._stepped)
         self._stop_seeing = watch.unseen_uses.end
@@ -115,6 +119,14 @@ class StepAudit:
         if watch.step >= STEPS or self._awaited.is_over:
             self._leave()
             self._conclude(watch)
+
+    def pause(self) -> None:
+        """What follows is part of no step: the next one that begins is the first to be looked at."""
+        if self._attempts >= _MOST_ATTEMPTS or threading.get_ident() != self._thread:
+            self.stop(_PAUSED)
+        elif self._mode is not None:
+            self._leave()
+            self._watch = None
 
     def stop(self, reason: str = _ENDED) -> None:
         """No step follows, or somebody waits for the trace; what is not known by now is left out."""
