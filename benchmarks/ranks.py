@@ -2,7 +2,7 @@
 
 The ranks are made from a real one by `tests/synthetic_ranks`, with stragglers and clocks that are known; what
 `deepscope ranks` says of them is checked. Whole processes run in turn, each with all processes that it starts: once
-reading the traces (`--no-cache`), once with every profile in the cache, and HTA's `TraceAnalysis` with the analyses of
+reading the traces (no cache), once with every profile in the cache, and HTA's `TraceAnalysis` with the analyses of
 each rank's time, on as many ranks as asked for.
 """
 
@@ -39,7 +39,7 @@ def programs(python: str, traces: Path, cache: Path, ranks: int, most_for_hta: i
     """What is run on one folder."""
     command = [python, "-m", "deepscope", "ranks", str(traces), "--format", "json"]
     kept = {"DEEPSCOPE_CACHE_DIR": str(cache)}
-    found = [Program("read", [*command, "--no-cache"], kept), Program("cached", command, kept)]
+    found = [Program("read", command, {"DEEPSCOPE_CACHE_DIR": os.devnull}), Program("cached", command, kept)]
     if ranks <= most_for_hta:
         found.append(Program("hta", [python, str(_HERE / "programs" / "hta_ranks.py"), str(traces)]))
     return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -39,12 +40,12 @@ class Source:
     """Uncompressed, as `larger_trace.py` writes one copy."""
 
 
-def programs(python: str, trace: Path, cache: Path) -> dict[str, Program]:
+def programs(python: str, trace: Path) -> dict[str, Program]:
     """The readers of one trace."""
-    report = [python, "-m", "deepscope", "report", str(trace), "--no-cache", "--format", "json"]
+    report = [python, "-m", "deepscope", "report", str(trace), "--format", "json"]
     readers = _HERE / "programs"
     return {
-        "deepscope": Program("deepscope", report, {"DEEPSCOPE_CACHE_DIR": str(cache)}),
+        "deepscope": Program("deepscope", report, {"DEEPSCOPE_CACHE_DIR": os.devnull}),
         "hta": Program("hta", [python, str(readers / "hta_parse.py"), str(trace)]),
         "tb": Program("tb", [python, str(readers / "tb_profiler_load.py"), str(trace)]),
         "typed": Program("typed", [python, str(readers / "typed_decode.py"), str(trace)]),
@@ -141,7 +142,7 @@ def compare(result: Result, options: argparse.Namespace, folder: Path, source: S
             trace = grow(options.python, source.path, folder / f"x{copies}.{form}", copies)
             plain_mb = copies * source.size_bytes / 1e6
             title = f"{source.kind}, {plain_mb:.0f} MB as {form}"
-            readers = programs(options.python, trace, folder)
+            readers = programs(options.python, trace)
             runs = run_rounds(list(readers.values()), options.repeats, warm_up=[trace], progress=progress)
             check_copies({copies: json.loads(runs.samples["deepscope"][0].output)})
             result.tables[f"{title}; medians of {options.repeats}"] = comparison_rows(runs, plain_mb)
@@ -154,7 +155,7 @@ def measure_growth(result: Result, options: argparse.Namespace, folder: Path, so
     """DeepScope alone on 1, 2, 4, … copies."""
     counts = [int(count) for count in options.growth.split(",")]
     traces = {count: grow(options.python, source.path, folder / f"x{count}.json", count) for count in counts}
-    readers = {count: programs(options.python, trace, folder)["deepscope"] for count, trace in traces.items()}
+    readers = {count: programs(options.python, trace)["deepscope"] for count, trace in traces.items()}
     named = [Program(str(count), reader.command, reader.environment) for count, reader in readers.items()]
     runs = run_rounds(named, options.repeats, warm_up=list(traces.values()), progress=progress)
     check_copies({count: json.loads(runs.samples[str(count)][0].output) for count in counts})

@@ -65,7 +65,7 @@ class Cluster:
         with (self._folder / f"{kind}.log").open("ab") as log:
             started = subprocess.Popen(
                 [sys.executable, "-m", "distributed.cli.dask_" + kind, *arguments],
-                env={**os.environ, **environment},
+                env={**os.environ, "DEEPSCOPE_CACHE_DIR": os.devnull, **environment},
                 stdout=subprocess.DEVNULL,
                 stderr=log,
             )
@@ -133,7 +133,7 @@ def test_the_cache_of_a_worker_has_its_limit_too(folder: Path, monkeypatch: pyte
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "deepscope", *arguments],
-        env={**os.environ, **environment},
+        env={**os.environ, "DEEPSCOPE_CACHE_DIR": os.devnull, **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -141,10 +141,10 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 
 def test_the_command_asks_the_cluster_that_the_variable_names(folder: Path, workers: Cluster) -> None:
-    here = command("report", str(folder), "--no-cache")
-    there = command("report", str(folder), "--no-cache", DASK_SCHEDULER_ADDRESS=workers.address)
+    here = command("report", str(folder))
+    there = command("report", str(folder), DASK_SCHEDULER_ADDRESS=workers.address)
     assert (there.returncode, there.stdout, there.stderr) == (0, here.stdout, "")
-    wrong = command("report", str(folder), "--no-cache", DASK_SCHEDULER_ADDRESS="no such thing")
+    wrong = command("report", str(folder), DASK_SCHEDULER_ADDRESS="no such thing")
     assert wrong.returncode != 0
     assert "DASK_SCHEDULER_ADDRESS=no such thing: no Dask scheduler could be reached there" in wrong.stderr
     assert "Traceback" not in wrong.stderr

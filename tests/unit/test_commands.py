@@ -18,7 +18,7 @@ from deepscope.cli.options import Duration
 from deepscope.cli.output import Bar
 from warm_python import run_command
 
-OPTIONS = 112
+OPTIONS = 108
 """At most so many options of all commands."""
 
 

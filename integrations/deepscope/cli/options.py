@@ -77,12 +77,11 @@ _READING = {
         help="What the device can do at best, in TFLOP/s and TB/s: 'fp32=67,bf16=989,bandwidth=3.35'.",
     ),
     "partial": click.option("--partial", is_flag=True, help="Of a trace that ends early, read what is whole."),
-    "no_cache": click.option("--no-cache", is_flag=True, help="Read the trace itself and keep nothing."),
 }
 
 
 def reading_options(*names: str) -> Callable[[Command], Command]:
-    """Adds those that are named of `--rank --step --stage --peaks --partial --no-cache`; all of them without a name."""
+    """Adds those that are named of `--rank --step --stage --peaks --partial`; all of them without a name."""
 
     def added(command: Command) -> Command:
         for name in reversed(names or tuple(_READING)):
@@ -125,7 +124,7 @@ def filters_of(include: Sequence[str], exclude: Sequence[str], min_time: float |
     return Filters(tuple(include), tuple(exclude), round((min_time or 0) * 1e9))
 
 
-def load(path: str | None, *, no_cache: bool, has_notes: bool = False, **options: Any) -> Profile:
+def load(path: str | None, *, has_notes: bool = False, **options: Any) -> Profile:
     """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`.
 
     What was skipped is written to standard error, but for a form of the profile that has notes of its own. `options`
@@ -135,14 +134,14 @@ def load(path: str | None, *, no_cache: bool, has_notes: bool = False, **options
         os.environ.setdefault(name, value)
     with Bar() as progress:
         folder = newest_folder(FOLDERS) if path is None else path
-        profile = load_profile(folder, cache=not no_cache, progress=progress, **options)
+        profile = load_profile(folder, progress=progress, **options)
     if not has_notes:
         warn(_skipped(profile))
     return profile
 
 
 def load_all(
-    path: str, *, repeats: int, rank: int | None, step: int | None, stage: str | None, no_cache: bool, **options: Any
+    path: str, *, repeats: int, rank: int | None, step: int | None, stage: str | None, **options: Any
 ) -> list[Profile]:
     """The newest run at a path with its repeats there, each with a bar on the terminal."""
     view = View(step=step)
@@ -152,9 +151,7 @@ def load_all(
 
     def loaded(selection: TraceSelection) -> Profile:
         with Bar() as progress:
-            return load_selection(
-                selection, view, rank=rank, stage=stage, cache=not no_cache, progress=progress, **options
-            )
+            return load_selection(selection, view, rank=rank, stage=stage, progress=progress, **options)
 
     profiles = load_repeats(path, loaded, rank=rank, stage=stage, limit=repeats)
     warn(_skipped(profiles[0]))

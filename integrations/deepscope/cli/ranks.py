@@ -25,7 +25,7 @@ def _named(paths: list[str]) -> str:
 @click.option("--by", type=click.Choice(BY), help="One table whole, in place of the overview; of CSV: rank by default.")
 @rows_option
 @click.option("--rank", type=click.IntRange(0), help="One rank in detail, beside the median of the others.")
-@reading_options("step", "stage", "partial", "no_cache")
+@reading_options("step", "stage", "partial")
 @form_option("text", "json", "csv")
 @output_option
 def ranks(
@@ -37,7 +37,6 @@ def ranks(
     step: int | None,
     stage: str | None,
     partial: bool,
-    no_cache: bool,
     form: str,
     output: str | None,
 ) -> None:
@@ -63,7 +62,6 @@ def ranks(
             step=step,
             stage=stage,
             partial=partial,
-            cache=not no_cache,
             scheduler=scheduler_address(),
             progress=progress,
         )
