@@ -65,7 +65,7 @@ class Cluster:
         with (self._folder / f"{kind}.log").open("ab") as log:
             started = subprocess.Popen(
                 [sys.executable, "-m", "distributed.cli.dask_" + kind, *arguments],
-                env={**os.environ, "DEEPSCOPE_CACHE_DIR": os.devnull, **environment},
+                env={**os.environ, **environment},
                 stdout=subprocess.DEVNULL,
                 stderr=log,
             )
