@@ -186,7 +186,7 @@ def test_a_forked_child_that_makes_the_first_steps_is_recorded_and_its_parent_sp
     assert done.returncode == 0, done.stderr
     (trace,) = traces(folder)
     assert "helper.py" in [Path(line.file).name for line in load_profile(trace, cache=False).lines]
-    assert "nothing was recorded in this process: it made no training step" in done.stderr
+    assert "nothing was recorded in this process: it made no step, by" in done.stderr
     assert "processes that the program starts record with deepscope.profile" in done.stderr
 
 
@@ -472,6 +472,51 @@ def test_an_evaluation_between_two_steps_is_part_of_none(wait: int, folder: Path
     assert profile.totals.steps == {3: 2, 4: 1}.get(wait, 3)  # the window ends, or has yet to begin, with the sixth
     assert profile.audit is not None
     assert profile.audit.steps == 2
+
+
+UNTRAINED = """\
+import sys
+import torch
+from torch.utils.data import DataLoader
+from helper import product
+
+net = torch.nn.Linear(64, 64).eval()
+loader = DataLoader(torch.ones(int(sys.argv[2]), 64), 16)
+if sys.argv[1] == "around":
+    with torch.inference_mode():
+        for batch in loader:
+            net(batch)
+else:
+    for batch in loader:
+        with torch.no_grad():
+            net(batch)
+if sys.argv[1] == "before training":
+    optimizer = torch.optim.SGD(net.parameters(), 1e-2)
+    for batch in loader:
+        net(batch).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("way", "line"), [("around", 11), ("within", 15), ("before training", 15)])
+def test_a_loaders_batches_are_steps_where_nothing_trains(way: str, line: int, folder: Path):
+    write(folder, program=UNTRAINED)
+    done = run(folder, "train.py", way, "320")
+    assert done.returncode == 0, done.stderr
+    written = {path.name.split(".")[1]: load_profile(path, cache=False) for path in traces(folder)}
+    assert set(written) == ({"predict", "rank0"} if way == "before training" else {"predict"})
+    for stage, row in {"predict": line, "rank0": 20}.items():
+        if stage in written:
+            assert written[stage].totals.steps == 3
+            assert {one.line: one.calls for one in written[stage].lines if one.file.endswith("train.py")}[row] == 3
+
+
+def test_a_short_pass_over_a_loader_is_no_evaluation(folder: Path):
+    write(folder, program=UNTRAINED)
+    done = run(folder, "train.py", "within", "64")
+    assert done.returncode == 0
+    assert "--whole" in done.stderr
+    assert not traces(folder)
 
 
 AUDITED = """\

@@ -27,7 +27,7 @@ class LoopTimer:
     def __init__(self, *, begins_step: bool = False) -> None:
         self.timer = RunTimer()
         self._begins_step = begins_step
-        self._has_begun = False
+        self.has_begun = False
         """Whether a step has ended."""
         self._is_first_known = True
         self._is_data_known = False
@@ -78,13 +78,13 @@ class LoopTimer:
     @property
     def is_between_steps(self) -> bool:
         """Whether no batch has been fetched for training since the last step ended."""
-        return self._has_begun and not any(one.kind is PassKind.TRAINING for one in self._fetched)
+        return self.has_begun and not any(one.kind is PassKind.TRAINING for one in self._fetched)
 
     def end_step(self) -> None:
         """A step has ended."""
         self._steps_since_evaluating += 1
         fetched = self._fetched
-        is_as_before = self._has_begun and len(fetched) == 1 and fetched[0].kind is PassKind.TRAINING
+        is_as_before = self.has_begun and len(fetched) == 1 and fetched[0].kind is PassKind.TRAINING
         is_known = is_as_before or self._decide(fetched)
         self.timer.turn_to(self._idle)
         if self._pause and is_known:
@@ -93,21 +93,21 @@ class LoopTimer:
             self.timer.count("steps")
         else:
             self._is_first_known = False
-        self._has_begun = True
+        self.has_begun = True
         fetched.clear()
         self._begin_pause("behind step")
         self._step_end.move_to_now()
 
     def train(self) -> None:
         """Passes that gave batches are for training, though no step ends here."""
-        if self._has_begun:
+        if self.has_begun:
             for one in self._fetched:
                 if one.kind is PassKind.UNDECIDED:
                     self._train(one)
 
     def end_part(self, part: RunPartName) -> None:
         """All that passed since the last step, loader pass or such part was this one."""
-        if not self._has_begun or not self._pause:
+        if not self.has_begun or not self._pause:
             return
         self._evaluating_from_ns = None
         self.timer.turn_to("rest")
@@ -118,7 +118,7 @@ class LoopTimer:
 
     def begin_evaluating(self) -> None:
         """A model went into evaluation mode. Where it does so in each step, that is part of the step."""
-        if self._has_begun and self._pause and self._steps_since_evaluating > 1:
+        if self.has_begun and self._pause and self._steps_since_evaluating > 1:
             self.timer.turn_to("rest")
             self._evaluating_from_ns = self.timer.so_far_ns("rest")
         self._steps_since_evaluating = 0
@@ -208,7 +208,7 @@ class LoopTimer:
             self._turn_to("steps")  # another loader gives the epoch its length, and its batch is worked on
         else:
             self._is_epoch_over = self._is_epoch_over or one.kind is PassKind.TRAINING
-            if one.kind is PassKind.UNDECIDED and not self._has_begun:
+            if one.kind is PassKind.UNDECIDED and not self.has_begun:
                 self.timer.turn_to(self._idle)
                 self._drop(one)
             self._begin_pause("between")
@@ -231,11 +231,11 @@ class LoopTimer:
 
     @property
     def _idle(self) -> RunPartName:
-        return "rest" if self._has_begun else "start"
+        return "rest" if self.has_begun else "start"
 
     @property
     def _evaluation(self) -> RunPartName:
-        return "evaluation" if self._has_begun else "start"
+        return "evaluation" if self.has_begun else "start"
 
     def _turn_to(self, part: RunPartName) -> None:
         self.timer.turn_to(part)
@@ -261,11 +261,11 @@ class LoopTimer:
         training = training or [one for one in fetched if not one.is_over]
         for one in training:
             self._train(one)
-        return self._has_begun or has_begin
+        return self.has_begun or has_begin
 
     def _train(self, one: LoaderPass) -> None:
         """A step has ended with a batch of this pass."""
-        if one.kind is PassKind.EVALUATION and self._has_begun:  # it was taken for one: fetched without gradients
+        if one.kind is PassKind.EVALUATION and self.has_begun:  # it was taken for one: fetched without gradients
             self.timer.turn_to("steps")
             self.timer.move("evaluation", "steps", self._step_end.evaluation_since_ns)
             self.timer.count("evaluation", -1)
@@ -281,7 +281,7 @@ class LoopTimer:
             return
         one.kind = PassKind.EVALUATION
         self._move(self.timer, one, self._evaluation)
-        if self._has_begun:
+        if self.has_begun:
             self.timer.count("evaluation")
 
     def _move(self, timer: RunTimer, one: LoaderPass, part: RunPartName) -> None:
@@ -291,7 +291,7 @@ class LoopTimer:
         timer.move("steps", part, steps_ns)
 
     def _is_model_evaluating(self) -> bool:
-        if not self._has_begun:
+        if not self.has_begun:
             return False
         began_ns = self.timer.now_ns()
         is_evaluating = self._modes.is_evaluating()

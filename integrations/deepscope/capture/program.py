@@ -24,6 +24,7 @@ from deepscope.errors import ProgramError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from deepscope.capture.evaluation_window import EvaluationWindow
     from deepscope.capture.options import OptionKeywords, RecordingOptions
     from deepscope.capture.run_watch import RunWatch
     from deepscope.capture.session import StepCallback
@@ -194,6 +195,7 @@ def record_steps(
     begin = partial(_new_callback, folder, filename, workers, watch, options)
     steps = _OptimizerSteps(watch, begin, may_record_itself=may_record_itself)
     stop_listening = optimizer_steps.listen_to_steps(steps.stepped)
+    watch.without_steps = steps.evaluated
     watch.listen()
     try:
         yield recorded
@@ -201,11 +203,11 @@ def record_steps(
         stop_listening()
         callback = steps.end(complete=recorded.is_complete)
         watch.close()
+        for evaluation in steps.evaluations:
+            evaluation.wait()
+            recorded.traces += evaluation.traces
         if callback is not None:
             callback.recording.wait()  # the program is over: nobody waits for this rank
-            if callback.evaluation is not None:
-                callback.evaluation.wait()
-                recorded.traces += callback.evaluation.traces
             recorded.traces += callback.recording.traces
             recorded.is_first = callback.recording.is_first
         if provenance is not None:
@@ -226,6 +228,22 @@ class _OptimizerSteps:
         self._leader = LeadingOptimizer()
         self._is_begun = False
         self._callback: StepCallback | None = None
+        self.evaluations: list[EvaluationWindow] = []
+        """What recorded one, oldest first."""
+
+    def evaluated(self) -> EvaluationWindow | None:
+        """Batches of a loader come, and no step is made; None where an optimizer lives that may make one."""
+        from torch.optim import Optimizer
+
+        from deepscope.capture.process_hooks.live_objects import live_objects
+
+        is_own = self._may_record_itself and _RECORDER in sys.modules
+        if self._is_begun or is_own or live_objects([Optimizer])[0]:
+            return None
+        self._may_record_itself = False  # the recorder is there now
+        window = self._begin().recording.evaluation_window("predict")
+        self.evaluations += [] if window is None else [window]
+        return window
 
     def stepped(self, optimizer: Any, *_: Any) -> None:
         """An optimizer has made a step."""
@@ -258,6 +276,7 @@ class _OptimizerSteps:
         self._watch.count_steps(self._leader.missed_at_end)
         if self._callback is not None:
             self._callback.close(complete=complete)
+            self.evaluations += [] if self._callback.evaluation is None else [self._callback.evaluation]
         return self._callback
 
 

@@ -106,6 +106,9 @@ class PausedSteps:
         self._may_pause = self._steps > 1
 
 
+_BATCHES_WITHOUT_STEP = 6
+"""A loader has given so many, and there was no step: the program evaluates."""
+
 _HELPERS = (EvaluationWindow, LoaderPass, LoopTimer, ModelModes, PausedSteps, RunTimer, TrainingThread)
 
 
@@ -128,6 +131,8 @@ class RunWatch:
         self._leave: Callable[[], None] | None = None
         self.evaluations: EvaluationWindow | None = None
         """What records one of them; None where none is to be recorded."""
+        self.without_steps: Callable[[], EvaluationWindow | None] | None = None
+        """What makes one for a loader's batches where no step is made; None where nobody wants it."""
         self.steps: PausedSteps | None = None
         """What records the steps; None where it goes on during evaluations."""
         self._is_lost = False
@@ -245,9 +250,12 @@ class RunWatch:
                 if one.kind is PassKind.TRAINING:
                     self.steps.resume()
                 self._pause_steps(is_between=is_between)
-            if self.evaluations is not None and one.kind is PassKind.EVALUATION:
+            if self.without_steps is not None and one.batches == _BATCHES_WITHOUT_STEP:
+                self.evaluations, self.without_steps = self.without_steps(), None
+            if self.evaluations is not None and (one.kind is PassKind.EVALUATION or not self._loop.has_begun):
                 began_ns = self._loop.timer.now_ns()
-                self.evaluations.next_batch(one, self._loop.timer.share("evaluation"))
+                share = self._loop.timer.share("evaluation") if self._loop.has_begun else 1
+                self.evaluations.next_batch(one, share)
                 self._give_since(began_ns)
 
     def fetched(self, iterator: Any) -> None:

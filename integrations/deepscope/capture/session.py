@@ -216,19 +216,22 @@ class Recording:
         """Return once the traces of all windows that have ended are written."""
         self._recorder.wait()
 
-    def evaluation_window(self) -> EvaluationWindow | None:
-        """One for this run's evaluations; None where ranks would have to agree on it, or the clock says when."""
+    def evaluation_window(self, stage: str = STAGE) -> EvaluationWindow | None:
+        """One for this run's evaluations; None where ranks would have to agree on it, or the clock says when.
+
+        It opens before this recording has started, or once that is at rest.
+        """
         main = self._recorder
         if not main.is_chosen or self._options.time is not None or process.find_world_size() > 1:
             return None
         options = options_of_evaluation(self._options)
 
         def make(batches: int | None) -> Recorder:
-            session = RecordingSession(options, name=self._name, stage=STAGE, run_id=main.run_id)
+            session = RecordingSession(options, name=self._name, stage=stage, run_id=main.run_id)
             plan = Plan(Schedule.of(options, batches))
             return Recorder(session, plan, folder=self._folder, workers=self._workers, counts_run=False)
 
-        return EvaluationWindow(make, lambda: main.is_at_rest)
+        return EvaluationWindow(make, lambda: self._site is None or main.is_at_rest)
 
     def iterate(self, loader: Iterable[Item]) -> Iterator[Item]:
         """The items of `loader`, each one a step; the time in the loader is the phase `data`.

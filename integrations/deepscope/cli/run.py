@@ -51,7 +51,7 @@ class _WithTopics(click.Command):
     show_default=True,
     help="Where the traces are written.",
 )
-@click.option("--whole", is_flag=True, help="Record from start to end instead: for programs without an optimizer.")
+@click.option("--whole", is_flag=True, help="Record from start to end instead: for programs without steps.")
 @click.option("--on-demand", is_flag=True, help="Record nothing until `deepscope attach` asks for it.")
 @asked_options
 @run_options
@@ -71,10 +71,10 @@ def run(
 ) -> None:
     """Run PROGRAM with its ARGUMENTS as Python would, record some of its training steps, and print the hot lines.
 
-    A step ends with each step of the program's torch optimizer, without one with each backward pass. A program that
-    records itself (`Trainer(profiler="deep")`, `deepscope.profile`) is run as it is. Options of `deepscope run` stand
-    before PROGRAM. The other options of a recording stand in [tool.deepscope] of the project's pyproject.toml
-    (docs/recording.md).
+    A step ends with each step of the program's torch optimizer, without one with each backward pass; where nothing
+    trains, a loader's batches are steps. A program that records itself (`Trainer(profiler="deep")`,
+    `deepscope.profile`) is run as it is. Options of `deepscope run` stand before PROGRAM. The other options of a
+    recording stand in [tool.deepscope] of the project's pyproject.toml (docs/recording.md).
     """
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
@@ -148,7 +148,9 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
         click.echo()
         emit(rendered(profile, "text", limit=limit), None)
     elif by_optimizer and not recorded.traces and "deepscope.capture.recorder" not in sys.modules:
-        words = "it made no training step, by a torch optimizer or a backward pass; --whole records all of it"
+        words = (
+            "it made no step, by a torch optimizer, a backward pass or a DataLoader's batch; --whole records all of it"
+        )
         words += ", and processes that the program starts record with deepscope.profile"
         click.echo(f"deepscope: nothing was recorded in this process: {words}", err=True)
 
