@@ -52,6 +52,19 @@ def test_an_optimizers_own_loop_is_not_found(findings_of):
     assert findings_of(builder, "DS007") == []
 
 
+def test_what_a_loader_starts_on_the_line_that_asks_it_is_the_loaders(findings_of):
+    """`for batch in loader: net(batch)` in one line; a data set's own line is a loop of the user's."""
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    alone = loop(400)
+    below = TraceBuilder().step(0, 0, 4000 * US).line(FILE, 3, "main", 0, 3000 * US).annotation(name, US, 2900 * US)
+    for number in range(2):
+        alone.annotation(name, number * 3000 * US, 2000 * US)
+    for start in range(10 * US, 2010 * US, 5 * US):
+        below.line(FILE, 5, "__getitem__", start, 5 * US).op("aten::item", start + US, 2 * US)
+    assert findings_of(alone, "DS007") == []
+    assert [found.line for found in findings_of(below, "DS007")] == [5]
+
+
 def test_with_a_device_its_kernels_are_what_counts(findings_of):
     assert findings_of(loop(400).kernel("gemm", 10, 100 * US, 5 * US), "DS007") == []
 

@@ -245,7 +245,7 @@ def _slowest_line(facts: Facts, spent_ns: Int64) -> int:
     """The line of the user's that makes most of the batches; -1 where none does."""
     line = int(spent_ns[:-1].argmax()) if facts.lines else -1
     is_most = line >= 0 and spent_ns[line] >= ENOUGH * spent_ns.sum()
-    return line if is_most and line not in _asking_lines(facts) else -1
+    return line if is_most and line not in asking_lines(facts) else -1
 
 
 def _slowest_function(facts: Facts) -> Location | None:
@@ -253,7 +253,7 @@ def _slowest_function(facts: Facts) -> Location | None:
     paths, locations = facts.attribution.paths, facts.locations
     spent = paths.subtree_sums(facts.analysis.by_path[:, 2])
     asks = np.zeros(len(locations) + 1, np.bool_)
-    asks[list(_asking_lines(facts) - {-1})] = True
+    asks[list(asking_lines(facts) - {-1})] = True
     at = np.flatnonzero(asks[paths.location])
     enough = ENOUGH * spent[at].sum()
     function, found = function_numbers(locations), None
@@ -275,7 +275,7 @@ def _cheaper(words: str, facts: Facts, place: Location) -> str:
     return f"{words} {line_remedy(facts.trace, place)}".rstrip()
 
 
-def _asking_lines(facts: Facts) -> set[int]:
+def asking_lines(facts: Facts) -> set[int]:
     """The lines on which batches are asked for: what a loader does itself stands there, too."""
     spans = _on_training_thread(facts, lambda name: phase_of_name(name) == PHASES.index("data"))
     start, line = facts.trace.events.start_ns[spans], facts.timeline

@@ -10,6 +10,7 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings import beside_training
+from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import sliced_lines
@@ -177,7 +178,8 @@ def _home(facts: Facts, line: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Started:
-    """What lines start on the training thread: forward, and outside the optimizer, whose loop is not the user's."""
+    """What lines start on the training thread: forward, and outside of the optimizer and of loaders, whose loops are
+    not the user's."""
 
     times: Int64
     """By line: operators and calls of modules, without those within a module; shape (lines + 1,)."""
@@ -211,7 +213,9 @@ def _counts(facts: Facts, rows: Int64) -> Mask:
     start = events.start_ns[rows]
     found = ~attribution.calls.backward[rows] & analysis.extent.holds(start)
     found &= events.thread[rows] == attribution.training.thread
-    return np.asarray(found & (analysis.phases.at(start) != PHASES.index("optimizer")))
+    is_loaders = np.isin(attribution.owners.location[rows], list(facts.once(asking_lines)))
+    is_loaders &= facts.loading.locate(start) >= 0
+    return np.asarray(found & (analysis.phases.at(start) != PHASES.index("optimizer")) & ~is_loaders)
 
 
 def _overhead_ns(facts: Facts, line: int, duration_ns: Int64) -> int:
