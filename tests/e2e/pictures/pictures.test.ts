@@ -106,7 +106,7 @@ describe("pictures", () => {
     await bench.run("View: Toggle Primary Side Bar Visibility");
     await bench.goToLine(hottest.line);
     await bench.run("DeepScope: Run Python File with DeepScope");
-    await bench.notification(/took \d+(\.\d)? %/).waitFor();
+    await bench.notification(/: step \d/).waitFor();
     await bench.screenshot("picture-record");
   });
 });
