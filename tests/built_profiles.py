@@ -333,7 +333,7 @@ def with_memory() -> Profile:
         capacity_bytes=80 * gib,
         curve=curve,
     )
-    profile.memory = Memory(devices=[device], is_told=True)
+    profile.memory = Memory(devices=[device], owners_known=True)
     return profile
 
 

@@ -97,7 +97,7 @@ def test_totals_of_kinds_hold_each_nanosecond_once(path):
 def test_phases_sum_to_the_whole(path):
     profile = whole(path)
     parts = {phase: profile_of(path, phase=phase) for phase in PHASES}
-    for name in ("device_ns", "idle_ns", "wall_ns", "launches", "operators", "flops", "untold_ns"):
+    for name in ("device_ns", "idle_ns", "wall_ns", "launches", "operators", "flops", "compiled_at_call_ns"):
         assert sum(getattr(part.totals, name) for part in parts.values()) == getattr(profile.totals, name), name
     for phase in profile.phases:
         assert parts[phase.name].totals.device_ns == phase.device_ns

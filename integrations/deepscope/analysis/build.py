@@ -26,7 +26,7 @@ from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table
 from deepscope.analysis.tables.overview import overview_table, resolved, totals
-from deepscope.analysis.tables.serving import serving_table
+from deepscope.analysis.tables.serving import serving_step_table, serving_table
 from deepscope.analysis.tables.steps import phase_table, step_table, step_times, steps_per_block
 from deepscope.analysis.tables.threads import stream_table, thread_table
 from deepscope.analysis.tables.trace_info import trace_info
@@ -69,6 +69,7 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
     length = steps_per_block(whole)
     paths = step_paths(whole)
     blocks, by_block = columns_by_block(paths, length) if paths else (position, [])
+    serving_steps = serving_step_table(whole)
     taken_ns = whole.beside_plain.taken_by_run
     recording = recording_cost(trace, attribution.scopes, attribution.runs, attribution.training.thread, taken_ns)
     return Profile(
@@ -90,7 +91,8 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
         step_times=[] if view.is_filtered else step_times(analysis, position, operators, kernels, modules),
         steps_per_block=length,
         phases=phase_table(whole),
-        serving=serving_table(whole),
+        serving=serving_table(serving_steps),
+        serving_steps=serving_steps,
         overview=overview_table(whole),
         threads=thread_table(whole),
         streams=stream_table(whole),

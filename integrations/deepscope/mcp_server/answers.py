@@ -108,6 +108,9 @@ class OverviewAnswer(ToolAnswer):
     busy_share: float | None
     idle_share: float | None
     phases: list[PhaseEntry]
+    """Of training; none of a server of models."""
+    serving: list[str]
+    """What a server of models does, a sentence a phase."""
     findings: list[FindingEntry]
     findings_shown: str
     without_findings: str

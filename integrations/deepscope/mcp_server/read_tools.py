@@ -44,6 +44,7 @@ from deepscope.report.ranks.forms import answer as ranks_sentence
 from deepscope.report.ranks.forms import late_entries
 from deepscope.report.ranks.tables import slowest_first
 from deepscope.report.run_verdict import run_verdict
+from deepscope.report.serving import serving_words
 from deepscope.report.tables import table
 from deepscope.store.runs import STAGES
 
@@ -193,7 +194,10 @@ class ReadTools:
             step_ns=None if figures.step_ns is None else round(figures.step_ns),
             busy_share=rounded(figures.busy_share),
             idle_share=rounded(figures.idle_share),
-            phases=[PhaseEntry(name=one.name, wall_ns=one.wall_ns) for one in table("phase").rows(profile)],
+            phases=[PhaseEntry(name=one.name, wall_ns=one.wall_ns) for one in table("phase").rows(profile)]
+            if not profile.serving
+            else [],
+            serving=[serving_words(one, profile) for one in profile.serving],
             findings=[finding_entry(one, profile) for one in found[:FINDINGS]],
             findings_shown=_shown(FINDINGS, len(found), "findings", "the tool findings has all"),
             without_findings="" if found else without_findings(profile),

@@ -37,6 +37,7 @@ from deepscope.records.tables import (
     OwnTimes,
     Phase,
     ServingPhase,
+    ServingStep,
     Step,
 )
 from deepscope.records.trace_info import DETAILS, PHASES, WHOLE, Detail, LineSource, PartOf, SourceFile, TraceInfo, View
@@ -102,6 +103,7 @@ __all__ = [
     "RunEpoch",
     "RunPart",
     "ServingPhase",
+    "ServingStep",
     "Severity",
     "SourceFile",
     "Step",

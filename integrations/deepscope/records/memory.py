@@ -90,7 +90,7 @@ class Memory(msgspec.Struct, kw_only=True):
 
     devices: Annotated[list[DeviceMemory], merged_by(table("device", order=largest_first("largest_peak_bytes")))] = []
     """Empty without `profile_memory`."""
-    is_told: Either = False
+    owners_known: Either = False
     """Whether the recorder told what held memory; else all of it is unknown."""
     failure: FirstKnown[MemoryFailure | None] = None
     """Of the first rank that failed."""

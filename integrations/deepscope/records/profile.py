@@ -41,13 +41,14 @@ from deepscope.records.tables import (
     Phase,
     Section,
     ServingPhase,
+    ServingStep,
     Step,
 )
 from deepscope.records.trace_info import Detail, PartOf, SourceFile, TraceInfo
 from deepscope.records.whole_run import Audit, WholeRun
 from deepscope.records.why import Part, PartKey, Peaks
 
-PROFILE_FORMAT = 31
+PROFILE_FORMAT = 32
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
@@ -108,7 +109,7 @@ class Totals(msgspec.Struct, kw_only=True):
     """How long a device went on, behind the window's end, with what was launched in the window."""
     worker_ns: Sum = 0
     worker_cpu_ns: Sum = 0
-    untold_ns: Sum = 0
+    compiled_at_call_ns: Sum = 0
     """The part of `device_ns` in compiled graphs that stands at the line of the call: of what lines, is not known."""
     ranks: Sum = 1
 
@@ -178,6 +179,11 @@ class Profile(msgspec.Struct, kw_only=True):
     phases: Annotated[list[Phase], merged_by(table("name"))] = []
     serving: Annotated[list[ServingPhase], merged_by(table("phase"))] = []
     """Of a server of models whose annotations tell its steps, those with most time first; else empty."""
+    serving_steps: Annotated[
+        list[ServingStep],
+        merged_by(table("number", "phase", "requests", "tokens", order=attrgetter("number", "start_ns"))),
+    ] = []
+    """The steps of such a server, which `serving` sums up."""
     overview: Annotated[list[OverviewRow], merged_by(table("section", "device", "name", order=_by_section))] = []
     threads: Annotated[list[HostThread], merged_by(table("role", "number", order=_by_role))] = []
     streams: Annotated[list[Stream], merged_by(table("device", "stream", order=attrgetter("device", "stream")))] = []

@@ -177,6 +177,36 @@ class Step(msgspec.Struct, kw_only=True):
     """Its time on that line less the median over the steps."""
 
 
+class ServingStep(msgspec.Struct, kw_only=True):
+    """One step of a server of models, as its annotation tells it. Ranks that share its requests have one together."""
+
+    number: First[int]
+    """From 0 on, by their starts."""
+    phase: First[str]
+    """As in `ServingPhase`."""
+    requests: First[int]
+    """That it works on."""
+    tokens: First[int | None]
+    """Computed in it; None where its name does not tell."""
+    start_ns: Smallest
+    """When its annotation starts, on the clock of the trace."""
+    duration_ns: Sum
+    """From its start until its work is done on the CPU and the device, at the latest until the next one starts."""
+    busy_ns: Sum
+    """Union of device work within this time, over the devices; 0 without a device."""
+    idle_ns: Sum
+    """When none of a device's streams works, the same way."""
+    device_ns: Sum
+    """Device work launched in it; 0 without a device."""
+    ranks: Sum = 1
+    """That have it."""
+
+    @property
+    def token_ns(self) -> float | None:
+        """Its time, the mean of the ranks, by its tokens; None where these are not known."""
+        return self.duration_ns / (self.ranks * self.tokens) if self.tokens else None
+
+
 class ServingPhase(msgspec.Struct, kw_only=True):
     """The steps of one phase of a server of models, as its annotations tell them."""
 
@@ -192,7 +222,7 @@ class ServingPhase(msgspec.Struct, kw_only=True):
     """Of each step, added up."""
     tokens: Sum
     """Computed in them, as their names tell."""
-    untold_steps: Sum = 0
+    steps_without_tokens: Sum = 0
     """Whose names tell no tokens."""
 
 

@@ -25,6 +25,7 @@ from deepscope.report.places_of_work import (
     step_columns,
     thread_columns,
 )
+from deepscope.report.serving import serving_step_columns
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, shares, text_columns
 from deepscope.report.tables import table
 from deepscope.report.whole_run import RUN_COLUMNS
@@ -69,6 +70,7 @@ def columns(
         "overview": lambda: overview_columns(rows),
         "run": lambda: RUN_COLUMNS,
         "step": lambda: _steps(profile),
+        "serving": lambda: serving_step_columns(profile),
         "phase": lambda: _phases(profile),
         "thread": lambda: thread_columns(profile),
         "stream": lambda: [*_STREAM, *STREAM_COLUMNS],
@@ -84,7 +86,7 @@ def columns(
     return (in_order if by in _NAMES_FIRST else text_columns)([*defined[by]()], rows, styles)
 
 
-_NAMES_FIRST = ("overview", "run", "collective", "counter")
+_NAMES_FIRST = ("overview", "run", "collective", "counter", "serving")
 _SUMS = {"memory": HeldMemory.__struct_fields__, "critical": ("critical_ns", *KINDS)}
 """What a last row sums up of the rows that the limit left out."""
 

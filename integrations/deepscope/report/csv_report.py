@@ -15,7 +15,7 @@ from deepscope.records import Profile
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.operator_columns import derived_columns
-from deepscope.report.tables import table
+from deepscope.report.tables import table, table_of_steps
 
 _LABELLED = ("operator", "kernel")
 """Tables with the trace's own names; their last column has the readable names, as `label` in JSON."""
@@ -30,6 +30,7 @@ def csv_report(
     Raises:
         OptionError: no such `by` or `sort`.
     """
+    by = table_of_steps(by, profile)
     chosen = table(by, profile.details)
     rows = filters.rows(by, chosen.rows(profile, sort=sort), profile.trace.project_root)
     rows = chosen.limited(rows, sort, limit)

@@ -22,6 +22,7 @@ _TIMES = {
     "kernel": "device_ns",
     "module": "total_device_ns",
     "step": "duration_ns",
+    "serving": "duration_ns",
     "phase": "wall_ns",
     "overview": "time_ns",
     "run": "time_ns",
@@ -39,11 +40,24 @@ _PARTS = {
     "module": "self_device_ns",
     "phase": "device_ns",
     "step": "device_ns",
+    "serving": "device_ns",
     "stream": "device_ns",
 }
 """Device time of which each piece stands in one row."""
-_UNNAMED = ("step", "stream")
-_OF_WHOLE = ("step", "phase", "memory", "overview", "run", "thread", "stream", "collective", "critical", "counter")
+_UNNAMED = ("step", "serving", "stream")
+_OF_WHOLE = (
+    "step",
+    "serving",
+    "phase",
+    "memory",
+    "overview",
+    "run",
+    "thread",
+    "stream",
+    "collective",
+    "critical",
+    "counter",
+)
 """Tables that say how the whole is divided."""
 
 

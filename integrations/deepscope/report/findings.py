@@ -53,8 +53,9 @@ def without_findings(profile: Profile) -> str:
         return "Cannot tell from a part of the trace: findings are about whole steps."
     if not profile.lines or profile.trace.line_source == "none":
         return "Cannot tell without lines of code, which this trace does not have: `deepscope run` records them."
-    if totals.steps < _FEWEST and profile.step is None:
-        steps = "one step" if totals.steps else "no steps"
+    count = totals.steps or len(profile.serving_steps)
+    if count < _FEWEST and profile.step is None:
+        steps = "one step" if count else "no steps"
         return f"Cannot tell from a trace with {steps}: advice is about what happens again in each step."
     if was_busy(profile):
         return "Cannot tell: other programs had the cores for much of the time. Record again when they are free."

@@ -227,7 +227,7 @@ def _compiled(profile: Profile, lines: Sequence[Line]) -> Iterator[tuple[str, st
     """What became of the kernels of compiled code, and how to get more."""
     if any(line.in_compiled_region for line in lines):
         calls = "c a call into a compiled region: its kernels stand at"
-        if profile.totals.untold_ns:
+        if profile.totals.compiled_at_call_ns:
             yield "note", f"{calls} the line of the call where the graph does not know its lines: {_HOW_TO_KNOW}"
         elif any(line.shared_ns for line in profile.lines):
             yield "note", f"{calls} the lines that they were made from, the rest at the line of the call"

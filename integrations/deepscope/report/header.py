@@ -104,7 +104,8 @@ def _time(profile: Profile) -> str:
         length = f"{time_text(run.step_ns or 0) or '0'} a step{on_device}"
         parts.append(f"{length}{_range(profile, ranks)}{_of_the_run(profile)}")
     else:
-        parts.append(f"{time_text(totals.wall_ns / ranks) or '0'}, no steps marked")
+        steps = ", no steps marked" if not profile.serving else ""
+        parts.append(f"{time_text(totals.wall_ns / ranks) or '0'}{steps}")
     if run.busy_share is not None and run.idle_share is not None:
         parts.append(f"device busy {number_text(run.busy_share, 'share')}, idle {number_text(run.idle_share, 'share')}")
     # Waits outside the steps, or on several threads at once, may be longer than the time.

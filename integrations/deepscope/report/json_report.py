@@ -23,6 +23,7 @@ from deepscope.records import (
     RankSpread,
     Rate,
     ServingPhase,
+    ServingStep,
     Step,
     Top,
     key_figures,
@@ -35,7 +36,7 @@ from deepscope.report.operator_columns import derived_columns
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.serving import serving_columns
 from deepscope.report.step_times import step_times
-from deepscope.report.tables import DERIVED, table
+from deepscope.report.tables import DERIVED, table, table_of_steps
 
 REPORT_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""
@@ -60,6 +61,7 @@ def report_object(
     Raises:
         OptionError: no such `by` or `sort`.
     """
+    has_steps, by = by == "step", table_of_steps(by, profile)
     chosen = table(by, profile.details)
     lines = table("line").rows(profile)
     rows = chosen.rows(profile, sort=sort)
@@ -95,7 +97,8 @@ def report_object(
         children = children_of(kept)
         for row, depth in zip(report[chosen.key], depths(shown), strict=True):
             row |= {"depth": depth, "children": children[row["path"]]}
-    if by == "step":
+    if has_steps:
+        report.setdefault("steps", [])  # only a server's steps are known
         times = step_times(profile)
         report["step_times"] = None if times is None else plain(times)
     return report
@@ -156,6 +159,8 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     if isinstance(record, Collective):
         del plain["shortest_ns"]  # what the next ones are worked out from
         plain |= {name: getattr(record, name) for name in DERIVED["collective"]}
+    if isinstance(record, ServingStep):
+        plain |= {name: getattr(record, name) for name in DERIVED["serving"]}
     if isinstance(record, CounterSeries):
         plain["blocks"] = [_named(block) for block in record.blocks]
     if isinstance(record, (Line, Function, Step)):

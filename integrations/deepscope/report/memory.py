@@ -79,7 +79,7 @@ def memory_entries(profile: Profile) -> Iterator[tuple[str, str]]:
             yield "", printable(f"{bytes_text(row.size_bytes)} at {place}{held_words(row)}")
     for device in memory.devices:
         yield "memory", printable(_device(device, profile))
-    if memory.devices and not memory.is_told:
+    if memory.devices and not memory.owners_known:
         yield "", "what held it is not known: this recording tells allocations, and not whose they were"
 
 
@@ -92,7 +92,7 @@ def _device(device: DeviceMemory, profile: Profile) -> str:
         peak += f", {bytes_text(reserved)} reserved"
     if device.capacity_bytes:
         peak += f" of {bytes_text(device.capacity_bytes)}"
-    return peak + (held_words(device.peak) if profile.memory.is_told else "")
+    return peak + (held_words(device.peak) if profile.memory.owners_known else "")
 
 
 def held_words(held: HeldMemory) -> str:

@@ -15,6 +15,7 @@ from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
+from deepscope.report.serving import serving_sentence
 from deepscope.report.whole_run import compiled_place, slowing_words
 
 RunCause = Literal[
@@ -68,6 +69,8 @@ class _Candidate(NamedTuple):
 def run_verdict(profile: Profile) -> RunVerdict:
     """The verdict on a run: on its steps and, where much of it goes elsewhere, on that, the larger one first."""
     steps, run = _of_steps(profile), profile.whole_run
+    if profile.serving and profile.memory.failure is None and profile.part_of is None:
+        steps = replace(steps, sentence=f"{serving_sentence(profile)} {steps.sentence}")
     if run is None or profile.memory.failure is not None or profile.part_of is not None:
         return steps
     if slowing := slowing_words(run):

@@ -43,7 +43,7 @@ def step_times(profile: Profile) -> StepTimeSummary | None:
     ranks = max(1, profile.totals.ranks)
     times = sorted(step.duration_ns // ranks for step in profile.steps)
     slowest = max(profile.steps, key=lambda step: step.duration_ns)
-    percentiles = {f"p{one}_ns": _percentile(times, one) for one in PERCENTILES}
+    percentiles = {f"p{one}_ns": percentile(times, one) for one in PERCENTILES}
     return StepTimeSummary(
         count=len(times),
         mean_ns=round(step_length_ns(profile) or 0),
@@ -58,8 +58,8 @@ def step_times(profile: Profile) -> StepTimeSummary | None:
     )
 
 
-def _percentile(ordered: Sequence[int], percent: int) -> int:
-    """Between the two values around it, in proportion; the half is rounded down."""
+def percentile(ordered: Sequence[int], percent: int) -> int:
+    """Between the two values around it, in proportion, rounded down; `ordered` ascends and has one value at least."""
     place, part = divmod((len(ordered) - 1) * percent, 100)
     after = ordered[min(place + 1, len(ordered) - 1)]
     return ordered[place] + (after - ordered[place]) * part // 100

@@ -27,6 +27,7 @@ from deepscope.records import (
     OverviewRow,
     Phase,
     Profile,
+    ServingStep,
     Step,
     Stream,
     cost_ns,
@@ -81,7 +82,10 @@ _SHORT = {
 }
 _ASCENDING = {"location", "name", "number", "start_ns", "place"}
 """Of these the smallest comes first; `place` is where a row stands in the profile."""
-DERIVED = {"collective": ("algorithm_bytes_per_s", "bus_bytes_per_s", "transfer_ns", "wait_ns")}
+DERIVED = {
+    "collective": ("algorithm_bytes_per_s", "bus_bytes_per_s", "transfer_ns", "wait_ns"),
+    "serving": ("token_ns",),
+}
 """Numbers that are worked out from a record's fields; their columns come last."""
 
 
@@ -174,6 +178,10 @@ def _forward(row: Numbers) -> int:
     return row.self_device_ns - row.backward_device_ns
 
 
+def _tokens(row: ServingStep) -> int:
+    return -1 if row.tokens is None else row.tokens
+
+
 def _saves(row: CriticalLine) -> int:
     return -1 if row.would_shorten_ns is None else row.would_shorten_ns
 
@@ -192,6 +200,7 @@ def _make() -> dict[str, ProfileTable]:
         ("overview", "overview", "place", OverviewRow, name),
         ("run", "run", "place", RunRow, name),
         ("step", "steps", "number", Step, {}),
+        ("serving", "serving_steps", "number", ServingStep, {"phase": lambda row: row.phase, "tokens": _tokens}),
         ("phase", "phases", "wall_ns", Phase, name),
         ("thread", "threads", "place", HostThread, name),
         ("stream", "streams", "place", Stream, {}),
@@ -245,3 +254,8 @@ def table(by: str, details: Sequence[Detail] = ()) -> ProfileTable:
     if by not in TABLES:
         raise OptionError("by", by, f"no such table; there are: {', '.join(TABLES)}")
     return _IN_DETAIL if by == "operator" and details else TABLES[by]
+
+
+def table_of_steps(by: str, profile: Profile) -> str:
+    """The word of `--by` that shows what `by` asks for: of a server that marks no other steps, `step` means its own."""
+    return "serving" if by == "step" and not profile.steps and profile.serving_steps else by

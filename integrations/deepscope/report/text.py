@@ -18,7 +18,7 @@ from deepscope.report.header import header
 from deepscope.report.layout import Styles, cell_len, render
 from deepscope.report.memory import memory_entries
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.tables import table
+from deepscope.report.tables import table, table_of_steps
 
 _HELPS = frozenset({"operators", "Python", "device busy", "device idle"})
 """Causes that may be work which nobody needs."""
@@ -90,6 +90,7 @@ def text_report(
     instead = by == "line" and not profile.lines
     if instead:
         by, sort = "operator", None
+    by = table_of_steps(by, profile)
     styles = Styles(color)
     width = max(MIN_WIDTH, width)
     chosen = table(by, profile.details)
@@ -121,6 +122,8 @@ def text_report(
 
 _NOTHING = {
     "overview": "no steps and no work of a device in this trace",
+    "step": "no steps: none was marked while the trace was recorded",
+    "serving": "no steps of a server of models in this trace",
     "run": "no account of the whole run beside this trace",
     "thread": "no threads of the CPU in this trace",
     "stream": "no device in this trace, so no streams",

@@ -66,7 +66,7 @@ def test_a_fused_kernel_is_divided_by_the_nodes_of_each_line_and_the_rest_goes_t
     assert (profile.totals.launches, at(profile, 31).launches, at(profile, 30).launches) == (1, 1, 0)
     assert [(one.calls, one.device_ns, one.max_ns) for one in profile.kernels] == [(1, 1000, 1000)]
     assert (profile.resolved.line_ns, profile.resolved.ratio) == (1000, 1.0)
-    assert profile.totals.untold_ns == 0
+    assert profile.totals.compiled_at_call_ns == 0
 
 
 def test_a_kernel_of_one_line_is_that_lines_alone(profile_of, at):
@@ -130,7 +130,7 @@ def test_backward_work_stands_at_the_forward_lines_and_is_backward(profile_of, a
 def test_a_graph_that_tells_no_lines_leaves_its_kernels_at_the_call(profile_of, at):
     profile = profile_of(_Builder(["triton_0", [[0, 1]]], key="another").kernel("triton_0", 100, 20_000, 10))
     assert _self(profile) == {70: 10}
-    assert profile.totals.untold_ns == 10
+    assert profile.totals.compiled_at_call_ns == 10
     assert at(profile, 70).in_compiled_region
 
 

@@ -56,7 +56,7 @@ def test_a_block_is_what_a_survey_found_at_its_address_while_it_lived(profile_of
     )
     assert at_peak(at(profile, 10)) == {"activations": 1000, "gradients": 500, "unknown": 70}
     assert at_peak(at(profile, 11)) == {}
-    assert profile.memory.is_told
+    assert profile.memory.owners_known
 
 
 def test_of_a_block_that_is_several_things_the_first_counts(profile_of, at):
@@ -83,7 +83,7 @@ def test_a_survey_of_inputs_alone_makes_nothing_unknown(profile_of, at):
 def test_without_surveys_nothing_is_known(profile_of, at):
     profile = profile_of(lines((10, 0, 100)).memory(10, 30, address=2).memory(50, -30, address=2))
     assert at_peak(at(profile, 10)) == {"unknown": 30}
-    assert not profile.memory.is_told
+    assert not profile.memory.owners_known
 
 
 def test_what_was_there_before_the_window_is_told_by_the_first_survey_on_no_line(profile_of, at):

@@ -22,11 +22,11 @@ from deepscope.analysis.tables.serving import serving_step
         ("step[EXTEND bs=2 toks=4096]", ("prefill", 2, 4096)),
         ("step[EXTEND bs=2 toks=12 c_sqsq=80 c_sqsk=120 c_sk=20]", ("prefill", 2, 12)),
         ("step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40]", ("mixed", 2, 6)),
-        ("step[MIXED bs=2]", ("mixed", 2, -1)),
-        ("step[TARGET_VERIFY bs=4]", ("verify", 4, -1)),
+        ("step[MIXED bs=2]", ("mixed", 2, None)),
+        ("step[TARGET_VERIFY bs=4]", ("verify", 4, None)),
     ],
 )
-def test_a_step_tells_its_phase_requests_and_tokens(name: str, told: tuple[str, int, int]) -> None:
+def test_a_step_tells_its_phase_requests_and_tokens(name: str, told: tuple[str, int, int | None]) -> None:
     assert serving_step(name) == told
 
 

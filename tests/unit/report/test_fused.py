@@ -12,11 +12,11 @@ from deepscope.report.line_report import line_text
 from deepscope.report.text import text_report
 
 
-def profile(*, untold_ns: int = 0, **changes: Any) -> Profile:
+def profile(*, compiled_at_call_ns: int = 0, **changes: Any) -> Profile:
     """The training run, with changes to its first line."""
     whole = built_profiles.training()
     whole.lines[0] = msgspec.structs.replace(whole.lines[0], **changes)
-    whole.totals.untold_ns = untold_ns
+    whole.totals.compiled_at_call_ns = compiled_at_call_ns
     return whole
 
 
@@ -44,7 +44,7 @@ def test_the_report_says_how_to_have_the_lines_of_graphs_that_do_not_know_theirs
     told = words(text_report(fused(), by="line", width=160))
     assert "its kernels stand at the lines that they were made from" in told
     assert "before code is compiled" not in told
-    untold = words(text_report(fused(untold_ns=7), by="line", width=160))
+    untold = words(text_report(fused(compiled_at_call_ns=7), by="line", width=160))
     assert "let DeepScope be there before code is compiled" in untold
     assert "stand at the line of the call" in words(text_report(profile(), by="line", width=160))
 

@@ -72,6 +72,10 @@ TABLE_ROWS: dict[str, Any] = {
         "phases": {str: int}, "spread": SPREAD, "slow_file": str, "slow_line": int,
         "slow_function": str, "slow_ns": int,
     },
+    "serving_steps": {
+        "number": int, "phase": str, "requests": int, "tokens": (int, None), "start_ns": int, "duration_ns": int,
+        "busy_ns": int, "idle_ns": int, "device_ns": int, "ranks": int, "token_ns": (float, None),
+    },
     "overview": {
         "section": str, "device": str, "name": str, "time_ns": int, "whole_ns": int, "steps": int, "dashboard_ns": int,
         "dashboard_whole_ns": int, "dashboard_steps": int,
@@ -128,7 +132,7 @@ REPORT = {
     "totals": {
         "device_ns": int, "busy_ns": int, "idle_ns": int, "wall_ns": int, "wait_ns": int, "steps": int, "launches": int,
         "operators": int, "peak_bytes": int, "flops": int, "recording_ns": int, "added_ns": int, "behind_ns": int,
-        "worker_ns": int, "worker_cpu_ns": int, "untold_ns": int, "ranks": int,
+        "worker_ns": int, "worker_cpu_ns": int, "compiled_at_call_ns": int, "ranks": int,
     },
     "peaks": ({"name": str, "flops_per_s": {str: float}, "memory_bytes_per_s": float, "source": str}, None),
     "resolved": {"line_ns": int, "function_ns": int, "module_ns": int, "none_ns": int, "ratio": float},
@@ -144,7 +148,8 @@ REPORT = {
     "serving": [
         {
             "phase": str, "steps": int, "duration_ns": int, "device_ns": int, "requests": int, "tokens": int,
-            "untold_steps": int, "mean_steps": float, "step_ns": (float, None), "device_step_ns": (float, None),
+            "steps_without_tokens": int, "mean_steps": float, "step_ns": (float, None), "p50_ns": (int, None),
+            "p95_ns": (int, None), "device_step_ns": (float, None),
             "requests_a_step": (float, None), "tokens_a_step": (float, None), "token_ns": (float, None),
         }
     ],
@@ -155,7 +160,7 @@ REPORT = {
                 "curve": [{"at_ns": int, "allocated_bytes": int, "reserved_bytes": int}],
             },
         ],
-        "is_told": bool,
+        "owners_known": bool,
         "failure": (
             {
                 "error": str, "message": str, "device": str, "at_ns": int, "held": HELD, "lines": [HELD_BY_LINE],

@@ -25,6 +25,7 @@ from deepscope.analysis.findings.waits_by_cause import (
 )
 from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.idle import HostTimeline, timeline
+from deepscope.analysis.tables.serving import serving_step_table
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
@@ -44,8 +45,9 @@ class Facts:
         self.locations = self.attribution.scopes.locations
         self.lines = len(self.locations)
         self.wall_ns = analysis.unrecorded.total_ns
-        self.steps = int(analysis.extent.holds(self.attribution.training.steps.spans.start).sum())
-        """Steps within the extent, 0 where none are marked."""
+        marked = int(analysis.extent.holds(self.attribution.training.steps.spans.start).sum())
+        self.steps = marked or len(serving_step_table(analysis))
+        """Steps within the extent, where none are marked those of a server of models; 0 without either."""
         self.has_device = self.work.metric == "device"
         self._answers: dict[Callable[[Facts], Any], Any] = {}
 

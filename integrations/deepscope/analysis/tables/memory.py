@@ -36,7 +36,7 @@ def memory_table(analysis: Analysis) -> Memory:
     devices = [_device(one, trace) for one in use.devices]
     return Memory(
         devices=sorted(devices, key=lambda one: -one.largest_peak_bytes),
-        is_told=account is not None and any(survey.held for survey in account.surveys),
+        owners_known=account is not None and any(survey.held for survey in account.surveys),
         failure=None if account is None or account.failure is None else _failure(analysis, account.failure),
     )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.selection import named, of_kind
-from deepscope.records import ServingPhase
+from deepscope.records import ServingPhase, ServingStep
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
@@ -18,16 +18,16 @@ ServingPhaseName = Literal["prefill", "decode", "mixed", "verify"]
 """Tokens of prompts, one token more for each request, both in one step, or the check of tokens drafted ahead."""
 
 
-class ServingStep(NamedTuple):
+class NamedStep(NamedTuple):
     """A step as its name tells it."""
 
     phase: ServingPhaseName
     requests: int
-    tokens: int
-    """-1 where the name does not tell."""
+    tokens: int | None
+    """None where the name does not tell."""
 
 
-def serving_step(name: str) -> ServingStep | None:
+def serving_step(name: str) -> NamedStep | None:
     """The step that an annotation stands for; None for any other name, and for steps without a request."""
     for pattern, read in _FORMATS:
         if found := pattern.fullmatch(name):
@@ -35,12 +35,12 @@ def serving_step(name: str) -> ServingStep | None:
     return None
 
 
-def _vllm(found: re.Match[str]) -> ServingStep | None:
+def _vllm(found: re.Match[str]) -> NamedStep | None:
     contexts, context_tokens, generations, generated = (int(one) for one in found.groups())
     if not contexts + generations:
         return None
     phase: ServingPhaseName = "mixed" if contexts and generations else "prefill" if contexts else "decode"
-    return ServingStep(phase, contexts + generations, context_tokens + generated)
+    return NamedStep(phase, contexts + generations, context_tokens + generated)
 
 
 _MODES: dict[str, ServingPhaseName] = {
@@ -49,22 +49,22 @@ _MODES: dict[str, ServingPhaseName] = {
 _FIELD = re.compile(r"(\w+)=(\d{1,12})(?!\d)")
 
 
-def _sglang(found: re.Match[str]) -> ServingStep | None:
+def _sglang(found: re.Match[str]) -> NamedStep | None:
     phase = _MODES.get(found[1])
     fields = {name: int(value) for name, value in _FIELD.findall(found[2])}
     requests = fields.get("bs", 0)
     if phase is None or not requests:
         return None
-    tokens = fields.get("toks", -1)
-    if tokens < 0 and phase == "decode":
+    tokens = fields.get("toks")
+    if tokens is None and phase == "decode":
         tokens = requests
-    if tokens < 0 and phase == "mixed" and {"c_sq", "g"} <= fields.keys():
+    if tokens is None and phase == "mixed" and {"c_sq", "g"} <= fields.keys():
         tokens = fields["c_sq"] + fields["g"]
-    return ServingStep(phase, requests, tokens)
+    return NamedStep(phase, requests, tokens)
 
 
 _TOKENS = r"\((?:sq)?(\d{1,12})(?:sk\d+sqsq\d+sqsk\d+)?\)"
-_FORMATS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], ServingStep | None]], ...] = (
+_FORMATS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], NamedStep | None]], ...] = (
     # vLLM's `Worker.annotate_profile`: `execute_context_2(512)_generation_7(7)`; with details the number of all tokens
     # stands behind `execute_`, and `sq` before those of each phase.
     (re.compile(rf"execute_(?:\d{{1,12}}_)?context_(\d{{1,9}}){_TOKENS}_generation_(\d{{1,9}}){_TOKENS}"), _vllm),
@@ -73,8 +73,8 @@ _FORMATS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], ServingStep | N
 )
 
 
-def serving_table(analysis: Analysis) -> list[ServingPhase]:
-    """The phases, that with most time first; none where no annotation tells steps of a server."""
+def serving_step_table(analysis: Analysis) -> list[ServingStep]:
+    """The steps of a server within the extent; none where no annotation tells them."""
     trace, work = analysis.attribution.trace, analysis.attribution.work
     events = trace.events
     found = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION), serving_step))
@@ -90,21 +90,42 @@ def serving_table(analysis: Analysis) -> list[ServingPhase]:
     np.maximum.at(done, step[inside], work.end_ns[launched][inside])
     np.add.at(device, step[inside], work.duration_ns[launched][inside])
     done[:-1] = np.minimum(done[:-1], start[1:])
-    rows: dict[str, ServingPhase] = {}
+    busy = sum((one.overlap_ns(start, done) for one in work.busy.values()), np.zeros(len(found), np.int64))
+    on_device = work.metric == "device"
+    rows: list[ServingStep] = []
     for place, event in enumerate(found.tolist()):
         one = serving_step(trace.strings[int(events.name[event])])
-        if one is None or not analysis.extent.holds(start[place : place + 1]).all():
-            continue
+        if one is not None and analysis.extent.holds(start[place : place + 1]).all():
+            rows.append(
+                ServingStep(
+                    number=place,
+                    phase=one.phase,
+                    requests=one.requests,
+                    tokens=one.tokens,
+                    start_ns=int(start[place]),
+                    duration_ns=int(done[place] - start[place]),
+                    busy_ns=int(busy[place]) if on_device else 0,
+                    idle_ns=int((done[place] - start[place]) * len(work.busy) - busy[place]) if on_device else 0,
+                    device_ns=int(device[place]) if on_device else 0,
+                )
+            )
+    return rows
+
+
+def serving_table(steps: Sequence[ServingStep]) -> list[ServingPhase]:
+    """The phases of a server's steps, that with most time first."""
+    rows: dict[str, ServingPhase] = {}
+    for step in steps:
         row = rows.setdefault(
-            one.phase,
-            ServingPhase(phase=one.phase, steps=0, duration_ns=0, device_ns=0, requests=0, tokens=0),
+            step.phase,
+            ServingPhase(phase=step.phase, steps=0, duration_ns=0, device_ns=0, requests=0, tokens=0),
         )
         row.steps += 1
-        row.duration_ns += int(done[place] - start[place])
-        row.device_ns += int(device[place]) if work.metric == "device" else 0
-        row.requests += one.requests
-        row.tokens += max(one.tokens, 0)
-        row.untold_steps += one.tokens < 0
+        row.duration_ns += step.duration_ns
+        row.device_ns += step.device_ns
+        row.requests += step.requests
+        row.tokens += step.tokens or 0
+        row.steps_without_tokens += step.tokens is None
     return sorted(rows.values(), key=lambda row: -row.duration_ns)
 
 

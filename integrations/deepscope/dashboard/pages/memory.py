@@ -85,7 +85,7 @@ class MemoryPage(PageAnswer):
     figures: list[Figure]
     devices: list[DeviceCurve]
     """The largest peak first; empty where nothing recorded memory."""
-    is_told: bool
+    owners_known: bool
     """Whether the recorder told what held memory; else all of it is unknown."""
     at_peak: Table
     """What was live at the peaks by line, the devices and ranks added up."""
@@ -138,7 +138,7 @@ def memory(library: Library, question: Choice) -> MemoryPage:
     return MemoryPage(
         figures=_figures(profile),
         devices=[_device(one, library, question, profile) for one in profile.memory.devices],
-        is_told=profile.memory.is_told,
+        owners_known=profile.memory.owners_known,
         at_peak=_held_table(profile, "at_peak", "At the peak", _at_peak(profile)),
         lines=_line_table(profile),
         failure=None

@@ -104,9 +104,7 @@ def overview(library: Library, question: Choice) -> Overview:
         phase_names=list(PHASES),
         steps=step_bars(profile),
         lines=lines,
-        serving=table_of("serving", "What the server does", serving_columns(profile), profile.serving)
-        if profile.serving
-        else None,
+        serving=serving_phases(profile),
         work=work,
         idle=idle_of(profile),
         training=training_of(profile),
@@ -114,6 +112,13 @@ def overview(library: Library, question: Choice) -> Overview:
         more_findings=max(len(profile.findings) - FINDINGS, 0),
         without_findings=without_findings(profile),
     )
+
+
+def serving_phases(profile: Profile) -> Table | None:
+    """What a server of models does; None for other programs."""
+    if not profile.serving:
+        return None
+    return table_of("serving", "What the server does", serving_columns(profile), profile.serving)
 
 
 def step_bars(profile: Profile) -> list[StepBar]:

@@ -7,11 +7,12 @@ from itertools import groupby
 
 from deepscope.dashboard.answer import Choice, CounterUnit, Figure, PageAnswer, Table, unit_named
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.overview import StepBar, step_bars
+from deepscope.dashboard.pages.overview import StepBar, serving_phases, step_bars
 from deepscope.dashboard.pages.tables import place_words, table_of, word
 from deepscope.records import PHASES, CounterSeries, Profile, Step
 from deepscope.report.counters import COUNTER_COLUMNS
 from deepscope.report.places_of_work import STREAM_COLUMNS, step_columns, thread_columns
+from deepscope.report.serving import serving_step_columns
 from deepscope.report.step_times import PERCENTILES, step_times
 from deepscope.report.table_column import ColumnOf, field
 from deepscope.trace.format.counters import TRACKS
@@ -45,6 +46,9 @@ class Steps(PageAnswer):
     slow: list[SlowStep]
     """Longer than the median, the longest first."""
     table: Table
+    serving: Table | None
+    """The steps of a server of models; None for other programs."""
+    serving_phases: Table | None
     threads: Table
     streams: Table
     counter_charts: list[CounterChart]
@@ -68,6 +72,16 @@ def steps(library: Library, question: Choice) -> Steps:
             keys=lambda row: str(row.number),
             place=lambda row: (row.slow_file, row.slow_line),
         ),
+        serving=table_of(
+            "serving_steps",
+            "Steps of the server",
+            serving_step_columns(profile),
+            profile.serving_steps,
+            keys=lambda row: str(row.number),
+        )
+        if profile.serving_steps
+        else None,
+        serving_phases=serving_phases(profile),
         threads=table_of("threads", "Threads of the CPU", thread_columns(profile), profile.threads),
         streams=table_of("streams", "Streams of the devices", [_STREAM, *STREAM_COLUMNS], profile.streams),
         counter_charts=counter_charts(profile),

@@ -296,7 +296,7 @@ def _calls(title: str, calls: Sequence[CallEdge], context: HoverContext) -> str:
 def _remarks(line: Line, context: HoverContext) -> str:
     profile, scales = context.index.profile, context.scales
     is_recorded_by_line = profile.trace.line_source == "scopes"
-    is_told = any(one.shared_ns for one in profile.lines) and not profile.totals.untold_ns
+    is_told = any(one.shared_ns for one in profile.lines) and not profile.totals.compiled_at_call_ns
     remarks = []
     if not (line.exact or line.fused):
         if line.of_loop:

@@ -35,7 +35,7 @@ function Body({ of, address }: { readonly of: Memory; readonly address: Address 
     <>
       {of.failure !== null && <Failure of={of.failure} />}
       <Figures of={of.figures} />
-      {!of.isTold && <p class="note">This recording tells of allocations, and not what held them: all of it is “unknown”. DeepScope’s recorder tells parameters, gradients, optimizer state and activations apart.</p>}
+      {!of.ownersKnown && <p class="note">This recording tells of allocations, and not what held them: all of it is “unknown”. DeepScope’s recorder tells parameters, gradients, optimizer state and activations apart.</p>}
       {of.devices.length > 1 && (
         <Segments label="Device" options={of.devices.map((one) => [one.device, titleOf(one)])} value={chosen.device} choose={(device) => go(withWords(address, { device, at: "" }))} />
       )}

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { choiceOf, go, withWords, type Address } from "../app/address";
 import type { PageProps } from "../app/registry";
-import { questions, type Figure, type SlowStep, type Steps } from "../contract";
+import { questions, type Figure, type SlowStep, type Steps, type Table } from "../contract";
 import { StepBars } from "../overview/StepBars";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
@@ -25,9 +25,14 @@ export function StepsPage({ address, header }: PageProps): JSX.Element {
               Only step {header.step} is shown. <a href={withWords(address, { step: "" })}>Show all steps</a>
             </p>
           )}
-          {answer.bars.length === 0 ? <p class="muted">The trace has no steps: none was marked while it was recorded.</p> : <Times of={answer} address={address} />}
+          {answer.bars.length > 0 ? (
+            <Times of={answer} address={address} />
+          ) : (
+            answer.serving === null && <p class="muted">The trace has no steps: none was marked while it was recorded.</p>
+          )}
+          <Sections of={[answer.servingPhases, answer.serving]} />
           <Counters charts={answer.counterCharts} table={answer.counters} />
-          <Tables of={answer} />
+          <Sections of={[answer.streams, answer.threads]} />
         </>
       )}
     </Answer>
@@ -105,18 +110,14 @@ function Slow({ of, address }: { readonly of: readonly SlowStep[]; readonly addr
   );
 }
 
-function Tables({ of }: { readonly of: Steps }): JSX.Element {
-  const tables = [
-    { table: of.streams, word: "streams." },
-    { table: of.threads, word: "threads." },
-  ];
+function Sections({ of }: { readonly of: readonly (Table | null)[] }): JSX.Element {
   return (
     <>
-      {tables.map(({ table, word }) =>
-        table.rows.length === 0 ? null : (
+      {of.map((table) =>
+        table === null || table.rows.length === 0 ? null : (
           <section key={table.id}>
             <h2>{table.title}</h2>
-            <DataTable of={table} word={word} />
+            <DataTable of={table} word={`${table.id}.`} />
           </section>
         ),
       )}
