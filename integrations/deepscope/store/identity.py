@@ -113,6 +113,9 @@ _RANK_PART = re.compile(r"rank(\d+)$")
 _RANK_WORD = re.compile(r"rank[-_]?(\d+)", re.IGNORECASE)
 _TENSOR_PARALLEL = re.compile(r"(?<=-TP-)(\d+)(?=-|$)(?!.*-(?:DP|PP)-)")
 """SGLang's, where no other rank stands in the name."""
+_PROFILED_BY_STAGE = re.compile(r"(?<=-)(TP-\d+(?:-[A-Z]+-\d+)*)-(EXTEND|DECODE)$")
+_SERVING_STAGES = {"EXTEND": "prefill", "DECODE": "decode"}
+"""SGLang's `profile_by_stage` writes a file for each."""
 _DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:\s*\{([^{}\[\]]*)')
 
 
@@ -180,7 +183,7 @@ def parse_name(name: str) -> tuple[str, str, int | None]:
     """Takes a file name apart: worker, stage ("" where it names none) and rank.
 
     DeepScope's names are `<worker>.<stage>.rank<R>.<ns>.pt.trace.json.gz`; in others any `rank<R>`, `rank-<R>` or
-    `rank_<R>` is taken for the rank, else SGLang's `-TP-<R>`.
+    `rank_<R>` is taken for the rank, else SGLang's `-TP-<R>`, whose `-EXTEND` and `-DECODE` are stages.
     """
     parts = _SUFFIX.sub("", name).split(".")
     if len(parts) > 1 and parts[-1].isdigit() and len(parts[-1]) >= 10:
@@ -191,6 +194,8 @@ def parse_name(name: str) -> tuple[str, str, int | None]:
         parts.pop()
     stage = parts.pop() if len(parts) > 1 and parts[-1] in _STAGES else ""
     worker = ".".join(parts)
+    if match := _PROFILED_BY_STAGE.search(worker):
+        stage, worker = _SERVING_STAGES[match[2]], worker[: match.end(1)]
     if rank is None and (match := _RANK_WORD.search(worker) or _TENSOR_PARALLEL.search(worker)):
         rank = int(match[1])
         worker = worker[: match.start(1)] + "*" + worker[match.end(1) :]

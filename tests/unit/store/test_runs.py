@@ -16,6 +16,7 @@ from deepscope.store.files import TraceFile, list_files, open_file
 from deepscope.store.identity import parse_name
 from deepscope.store.recognition import Recognizer
 from deepscope.store.runs import find_traces, newest_folder, select
+from trace_builder import TraceBuilder
 
 BASE_NS = 1_767_319_445_000_000_000
 
@@ -50,7 +51,9 @@ def chosen(folder: Path, **options: Any) -> list[str]:
         ("rank-34.Jul_15_10_52_41.1074.pt.trace.json.gz", ("rank-*.Jul_15_10_52_41.1074", "", 34)),
         ("profile_trace_rank_0.json.gz", ("profile_trace_rank_*", "", 0)),
         ("dp0_pp0_tp1_dcp0_ep1_rank1.1773709679453551615.pt.trace.json.gz", ("dp0_pp0_tp1_dcp0_ep1_rank*", "", 1)),
-        ("1782841132.2905657-TP-3-DECODE.trace.json.gz", ("1782841132.2905657-TP-*-DECODE", "", 3)),
+        ("1782841132.2905657-TP-3-DECODE.trace.json.gz", ("1782841132.2905657-TP-*", "decode", 3)),
+        ("1782841132.29-TP-0-DP-1-EXTEND.trace.json.gz", ("1782841132.29-TP-0-DP-1", "prefill", None)),
+        ("mine-DECODE.trace.json.gz", ("mine-DECODE", "", None)),
         ("1782841132.2905657-TP-3.trace.json.gz", ("1782841132.2905657-TP-*", "", 3)),
         ("1782841132.29-TP-0-DP-1-PP-0-EP-0.trace.json.gz", ("1782841132.29-TP-0-DP-1-PP-0-EP-0", "", None)),
         ("fit.json", ("fit", "", None)),
@@ -77,6 +80,27 @@ def test_training_comes_before_the_other_stages_and_they_are_named(tmp_path: Pat
     assert chosen(tmp_path, stage="test") == [name("ada_1.test.rank0", 3)]
     with pytest.raises(OptionError, match=r"stage='predict'.*fit, validate, test, sanity_check"):
         select(str(tmp_path), stage="predict")
+
+
+def test_the_two_files_of_a_profile_by_stage_are_stages_of_one_run(tmp_path: Path) -> None:
+    for stage in ("EXTEND", "DECODE"):
+        for rank in (0, 1):
+            path = tmp_path / f"1782841132.29-TP-{rank}-{stage}.trace.json.gz"
+            write(path, group={"rank": rank, "world_size": 2})
+    assert len({one.run for one in find_traces(str(tmp_path))}) == 1
+    decode = select(str(tmp_path))
+    assert (decode.stage, decode.also_recorded, decode.ranks) == ("decode", ("prefill",), (0, 1))
+    assert chosen(tmp_path, stage="prefill") == [f"1782841132.29-TP-{rank}-EXTEND.trace.json.gz" for rank in (0, 1)]
+
+
+def test_a_profile_has_the_stage_that_its_files_name(tmp_path: Path) -> None:
+    for stage, name_ in (("EXTEND", "step[EXTEND bs=1 toks=8]"), ("DECODE", "step[DECODE bs=4]")):
+        TraceBuilder().annotation(name_, 0, 100).write(tmp_path / f"17.29-TP-0-{stage}.trace.json")
+    whole, prefill = load_profile(tmp_path, cache=False), load_profile(tmp_path, stage="prefill", cache=False)
+    assert (whole.trace.stage, whole.trace.also_recorded, whole.serving[0].phase) == ("decode", ["prefill"], "decode")
+    assert (prefill.trace.stage, prefill.serving[0].phase) == ("prefill", "prefill")
+    with pytest.raises(OptionError, match="fit"):
+        load_profile(tmp_path / "17.29-TP-0-DECODE.trace.json", stage="fit", cache=False)
 
 
 def test_all_ranks_of_the_newest_window_are_merged(tmp_path: Path) -> None:
