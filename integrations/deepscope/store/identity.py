@@ -116,6 +116,7 @@ _TENSOR_PARALLEL = re.compile(r"(?<=-TP-)(\d+)(?=-|$)(?!.*-(?:DP|PP)-)")
 _PROFILED_BY_STAGE = re.compile(r"(?<=-)(TP-\d+(?:-[A-Z]+-\d+)*)-(EXTEND|DECODE)$")
 _SERVING_STAGES = {"EXTEND": "prefill", "DECODE": "decode"}
 """SGLang's `profile_by_stage` writes a file for each."""
+_ENGINE = re.compile(r"(?:^|_)dp(\d{1,6})_pp(\d{1,6})_tp(\d{1,6})(?:_[a-z]+\d{1,6})*_rank(\d{1,6})(?=\.)")
 _DISTRIBUTED = re.compile(rb'"distributedInfo"\s*:\s*\{([^{}\[\]]*)')
 
 
@@ -171,7 +172,7 @@ def identify(file: TraceFile) -> Identity:
         run_id=header.run_id,
         stage=stage or header.stage,
         window=header.window,
-        rank=recorded_rank if recorded_rank is not None else rank,
+        rank=rank_of_all_engines(file.name, recorded_rank if recorded_rank is not None else rank, size or 1),
         world_size=size or 1,
         program=header.program,
         arguments=header.arguments,
@@ -200,6 +201,25 @@ def parse_name(name: str) -> tuple[str, str, int | None]:
         rank = int(match[1])
         worker = worker[: match.start(1)] + "*" + worker[match.end(1) :]
     return worker, stage, rank
+
+
+def rank_of_all_engines(name: str, recorded: int | None, world_size: int) -> int | None:
+    """The rank among all engines of a vLLM server with data parallelism, each of which counts its own from 0.
+
+    vLLM's `get_worker_rank_suffix` names files `dp1_pp0_tp0_dcp0_ep1_rank0`, by the rank in the engine.
+
+    Args:
+        name: the file's.
+        recorded: the rank that the trace states, else that of its name; it stays where it counts all engines already.
+        world_size: as the trace states it: of one engine, where `recorded` counts within one.
+    """
+    found = _ENGINE.search(name)
+    if found is None:
+        return recorded
+    engine, stage, shard, rank = map(int, found.groups())
+    if recorded not in {None, rank} or (stage == 0 and rank != shard):
+        return recorded
+    return engine * world_size + rank
 
 
 def _number(text: bytes, key: bytes) -> int | None:

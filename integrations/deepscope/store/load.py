@@ -15,7 +15,6 @@ from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
 from deepscope.store.beside import join_files_beside
 from deepscope.store.files import TraceFile, single_file
-from deepscope.store.identity import parse_name
 from deepscope.store.readable import read_newest
 from deepscope.store.requests import cached_profile, kept_answers, read_profile
 from deepscope.store.runs import TraceSelection
@@ -107,7 +106,7 @@ def load_selection(
         profiles: Sequence[Profile] = [
             _alone(selection.files[0], view, partial=partial, cache=cache, progress=progress)
         ]
-        _check(profiles, selection, view, rank=rank, stage=stage)
+        _check(profiles, view, rank=rank, stage=stage)
         return _judged(profiles, selection, peaks)
     from deepscope.store.each import EachRequest, read_each  # for several ranks alone
 
@@ -150,7 +149,6 @@ def _judged(profiles: Sequence[Profile], selection: TraceSelection, peaks: str) 
         from deepscope.ranks.merged import add_what_ranks_tell  # for several ranks alone
 
         add_what_ranks_tell(profile, profiles)
-    profile.trace.stage = profile.trace.stage or _named_stage(selection)
     profile.trace.also_recorded = list(selection.also_recorded)
     join_files_beside(profile, selection.files)
     judge(profile, peaks_of(profile.trace.device, peaks))
@@ -172,7 +170,7 @@ def _merged(
     if not bodies:
         raise failed[0][1]
     profiles = [decoded(bodies[0], Profile)] if len(bodies) == 1 else list(map(encoded_profile, bodies))
-    _check(profiles, selection, view, rank=rank, stage=stage)
+    _check(profiles, view, rank=rank, stage=stage)
     profile = _judged(profiles, selection, peaks)
     profile.trace.warnings = [*profile.trace.warnings, *_left_out(failed, selection)]
     return profile
@@ -205,21 +203,14 @@ def _alone(
     return profile
 
 
-def _named_stage(selection: TraceSelection) -> str:
-    """The stage in the files' names: SGLang's traces do not have it."""
-    return parse_name(selection.files[0].name)[1]
-
-
-def _check(
-    profiles: Sequence[Profile], selection: TraceSelection, view: View, *, rank: int | None, stage: str | None
-) -> None:
+def _check(profiles: Sequence[Profile], view: View, *, rank: int | None, stage: str | None) -> None:
     """A file's name may say less than the trace in it, so what was asked for is checked against the traces too."""
     info = profiles[0].trace
     if rank is not None and info.ranks and rank not in info.ranks:
         raise OptionError("rank", rank, f"no trace of this rank; there are: {', '.join(map(str, info.ranks))}")
     if rank and not info.ranks:
         raise OptionError("rank", rank, f"{info.path} names no rank")
-    if stage is not None and (info.stage or _named_stage(selection)) != stage:
+    if stage is not None and info.stage != stage:
         raise OptionError("stage", stage, f"{info.path} was recorded in stage {info.stage or '(none named)'}")
     step = view.step
     if step is not None and all(profile.step is None for profile in profiles):

@@ -9,11 +9,12 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Progress
-from deepscope.records import Profile, View
+from deepscope.records import Profile, TraceInfo, View
 from deepscope.records.merging import decoded
 from deepscope.store.ascend.folders import rank_of_trace
 from deepscope.store.cache import Kind, load_body, save_body
 from deepscope.store.files import RemoteSettings, TraceFile
+from deepscope.store.identity import parse_name, rank_of_all_engines
 
 
 @runtime_checkable
@@ -56,9 +57,19 @@ def read_profile(
 
     with no_collection():
         profile = profile_of(attribution, view)
-    if not profile.trace.ranks and (rank := rank_of_trace(file.path)) is not None:
-        profile.trace.ranks = [rank]
+    _take_from_name(file, profile.trace)
     return profile
+
+
+def _take_from_name(file: TraceFile, info: TraceInfo) -> None:
+    """Completes what a trace tells of itself by what its file's name does: rank and stage."""
+    info.stage = info.stage or parse_name(file.name)[1]
+    recorded = info.ranks[0] if info.ranks else rank_of_trace(file.path)
+    rank = rank_of_all_engines(file.name, recorded, info.world_size)
+    if rank is not None:
+        info.ranks = [rank]
+        if rank != recorded:  # how many engines there are, no file tells
+            info.world_size = max(info.world_size, rank + 1)
 
 
 class ReadRequest(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceErr
 from deepscope.store import load_profile
 from deepscope.store.files import TraceFile, list_files, open_file
 from deepscope.store.identity import parse_name
+from deepscope.store.ranks import read_ranks
 from deepscope.store.recognition import Recognizer
 from deepscope.store.runs import find_traces, newest_folder, select
 from trace_builder import TraceBuilder
@@ -101,6 +102,45 @@ def test_a_profile_has_the_stage_that_its_files_name(tmp_path: Path) -> None:
     assert (prefill.trace.stage, prefill.serving[0].phase) == ("prefill", "prefill")
     with pytest.raises(OptionError, match="fit"):
         load_profile(tmp_path / "17.29-TP-0-DECODE.trace.json", stage="fit", cache=False)
+
+
+def engine(dp: int, tp: int, rank: int, group: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return f"dp{dp}_pp0_tp{tp}_dcp0_ep0_rank{rank}.177370967945355161{dp}.pt.trace.json.gz", group
+
+
+@pytest.mark.parametrize(
+    ("files", "ranks"),
+    [
+        ([engine(dp, 0, 0, {"rank": 0, "world_size": 1}) for dp in (0, 1)], (0, 1)),
+        ([engine(dp, tp, tp, {"rank": tp, "world_size": 2}) for dp in (0, 1) for tp in (0, 1)], (0, 1, 2, 3)),
+        (
+            [engine(dp, tp, tp, {"rank": 2 * dp + tp, "world_size": 4}) for dp in (0, 1) for tp in (0, 1)],
+            (0, 1, 2, 3),
+        ),
+        (
+            [engine(dp, tp, 2 * dp + tp, {"rank": 2 * dp + tp, "world_size": 4}) for dp in (0, 1) for tp in (0, 1)],
+            (0, 1, 2, 3),
+        ),
+    ],
+    ids=["an engine a device", "two devices an engine", "one group of all engines", "named by it"],
+)
+def test_engines_side_by_side_are_ranks_of_one_run(
+    tmp_path: Path, files: list[tuple[str, dict[str, Any]]], ranks: tuple[int, ...]
+) -> None:
+    for name_, group in files:
+        write(tmp_path / name_, group=group)
+    assert select(str(tmp_path)).ranks == ranks
+
+
+def test_the_profiles_of_engines_have_the_ranks_of_their_names(tmp_path: Path) -> None:
+    for dp in (0, 1):
+        builder = TraceBuilder(distributedInfo={"rank": 0, "world_size": 1})
+        builder.annotation(f"execute_context_0(0)_generation_{4 + dp}({4 + dp})", 0, 100)
+        builder.write(tmp_path / f"dp{dp}_pp0_tp0_dcp0_ep0_rank0.177370967945355161{dp}.pt.trace.json")
+    merged = load_profile(tmp_path, cache=False)
+    assert (merged.trace.ranks, merged.trace.world_size) == ([0, 1], 2)
+    assert [step.requests for step in merged.serving_steps] == [4, 5]
+    assert [one.rank for one in read_ranks(tmp_path, cache=False).summaries] == [0, 1]
 
 
 def test_all_ranks_of_the_newest_window_are_merged(tmp_path: Path) -> None:
