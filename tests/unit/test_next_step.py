@@ -16,7 +16,7 @@ from deepscope.capture.process_facts import arguments_digest
 from deepscope.cli.next_step import after_comparison, after_line, after_ranks, after_report, after_tries, after_verify
 from deepscope.comparison import compare
 from deepscope.comparison.noise import Interval
-from deepscope.records import Profile
+from deepscope.records import Profile, ServingPhase
 from deepscope.records.findings import Try
 from deepscope.report.line_report import find_line
 from deepscope.trace.format.header import NO_ARGUMENTS
@@ -135,3 +135,9 @@ def test_a_change_is_kept_only_if_it_gains() -> None:
     assert after_verify(tried("faster")) == "keep the change"
     assert all(after_verify(tried(one)).startswith("take") for one in ("no gain", "slower", "results differ"))
     assert after_verify(tried("failed")) == ""
+
+
+def test_a_server_is_changed_and_recorded_again() -> None:
+    profile = with_finding("DS003")
+    profile.serving = [ServingPhase(phase="decode", steps=1, duration_ns=1, device_ns=0, requests=1, tokens=1)]
+    assert step_at_the_finding(profile) == "change the server, record it again, then: deepscope compare BEFORE AFTER"

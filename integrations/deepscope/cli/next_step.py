@@ -76,6 +76,8 @@ def _change(profile: Profile, codes: Sequence[str]) -> str:
     from deepscope.trials.remedies import remedies_of
 
     info = profile.trace
+    if profile.serving:
+        return "change the server, record it again, then: deepscope compare BEFORE AFTER"
     if info.world_size > 1:
         return "change the line, record again, then: deepscope compare BEFORE AFTER"
     program = _program(profile)

@@ -52,6 +52,7 @@ class TraceInfo(msgspec.Struct, kw_only=True):
     arguments: First[str] = ""
     """A digest of the program's arguments; "" where unknown."""
     stage: First[str] = ""
+    """Of a Trainer; of SGLang's profiles by stage `prefill` or `decode`, as the file's name says; else ""."""
     window: First[int] = 0
     project_root: First[str] = ""
     git_commit: First[str] = ""

@@ -51,6 +51,11 @@ def without_findings(profile: Profile) -> str:
     totals = profile.totals
     if profile.part_of is not None:
         return "Cannot tell from a part of the trace: findings are about whole steps."
+    if profile.serving and not profile.lines:
+        return (
+            "Cannot tell without lines of code, which this trace does not have: the server records them with stacks "
+            "(vLLM's torch_profiler_with_stack, SGLang's with_stack)."
+        )
     if not profile.lines or profile.trace.line_source == "none":
         return "Cannot tell without lines of code, which this trace does not have: `deepscope run` records them."
     count = totals.steps or len(profile.serving_steps)

@@ -101,7 +101,7 @@ def thread_columns(profile: Profile) -> list[ColumnOf]:
     """The columns of the threads of the CPU."""
     several = profile.totals.ranks > 1
     return [
-        ColumnOf("role", "thread", "text", _role),
+        ColumnOf("role", "thread", "text", lambda row: _role(row, profile)),
         field("span_ns", "span", "time", "From its first event to the end of its last."),
         field("operator_ns", "operators", "time", "In operators, calls of the runtime in them left out.", 1),
         field("runtime_ns", "runtime", "time", "In calls of the device's runtime.", 3),
@@ -118,7 +118,9 @@ def thread_columns(profile: Profile) -> list[ColumnOf]:
     ]
 
 
-def _role(row: HostThread) -> str:
+def _role(row: HostThread, profile: Profile) -> str:
+    if row.role == "training" and profile.serving:
+        return "server"
     return row.role if row.role == "training" else f"{row.role} {row.number + 1}"
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 from deepscope.records import Profile, ServingPhase
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.csv_report import csv_report
+from deepscope.report.findings import without_findings
 from deepscope.report.json_report import report_object
+from deepscope.report.places_of_work import thread_columns
 from deepscope.report.text import text_report
 from deepscope.store.load import load_profile
 from trace_builder import TraceBuilder
@@ -123,6 +125,13 @@ def test_steps_marked_by_the_profiler_come_before_the_servers(tmp_path: Path) ->
     found = profile(server().step(1, 0, 9000), tmp_path / "a.json")
     assert [row["number"] for row in report_object(found, by="step")["steps"]] == [1]
     assert len(report_object(found, by="serving")["serving_steps"]) == 5
+
+
+def test_a_server_is_not_told_to_record_itself_as_a_training_program(tmp_path: Path) -> None:
+    found = profile(server(), tmp_path / "a.json")
+    assert "the server records them with stacks" in without_findings(found)
+    columns = {column.key: column for column in thread_columns(found)}
+    assert next(columns["role"].value(row) for row in found.threads) == "server"
 
 
 def test_a_trace_without_such_names_shows_nothing_new(tmp_path: Path) -> None:

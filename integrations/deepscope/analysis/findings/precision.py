@@ -33,10 +33,10 @@ def is_float32_product(kernel: str) -> bool:
     return _FLOAT32_PRODUCT.search(kernel) is not None and _OTHERWISE.search(kernel) is None
 
 
-_AUTOCAST = "Train in mixed precision (`torch.autocast` with bfloat16)."
+_AUTOCAST = "Compute in mixed precision (`torch.autocast` with bfloat16)."
 _WITHIN = "Autocast is on elsewhere (`{}`): compute these within it, too, unless they need all digits."
 _REMEDY = (
-    'Call `torch.set_float32_matmul_precision("high")` at the start, or train in mixed precision '
+    'Call `torch.set_float32_matmul_precision("high")` at the start, or compute in mixed precision '
     "(`torch.autocast` with bfloat16)."
 )
 

@@ -73,9 +73,18 @@ class Rule:
             line=place.line if place else 0,
             function=place.function if place else "",
             message=message,
-            evidence=evidence,
+            evidence=evidence if facts.steps else _of_no_steps(evidence),
             saving_ns=saving_ns,
             is_measured=("device" if facts.has_device else "cpu") in self.measured_on and not is_bound,
             remedy=Remedy(remedy, list(edits)),
             doc=f"docs/findings/{self.code}.md",
         )
+
+
+def _of_no_steps(evidence: Evidence) -> Evidence:
+    """The figures without means of a step that say what stands beside them, as the whole is one."""
+    return {
+        name: value
+        for name, value in evidence.items()
+        if not name.endswith("_per_step") or name.removesuffix("_per_step") not in evidence
+    }
