@@ -330,7 +330,15 @@ def _what_is_missing(profile: Profile) -> str:
 def _largest(profile: Profile) -> Iterator[str]:
     """The module that has most of the work, else the operator, else the kernel."""
     kinds: tuple[tuple[str, list[tuple[str, int]]], ...] = (
-        ("module", [(one.path, one.self_device_ns) for one in profile.modules]),
+        # Of a server annotations are left out (their class is their path): its steps are named already.
+        (
+            "module",
+            [
+                (one.path, one.self_device_ns)
+                for one in profile.modules
+                if one.class_name != one.path or not profile.serving
+            ],
+        ),
         ("operator", [(one.name, one.self_device_ns) for one in profile.operators]),
         ("kernel", [(one.name, one.device_ns) for one in profile.kernels]),
     )

@@ -10,6 +10,7 @@ from deepscope.report.csv_report import csv_report
 from deepscope.report.findings import without_findings
 from deepscope.report.json_report import report_object
 from deepscope.report.places_of_work import thread_columns
+from deepscope.report.run_verdict import run_verdict
 from deepscope.report.text import text_report
 from deepscope.store.load import load_profile
 from trace_builder import TraceBuilder
@@ -130,6 +131,7 @@ def test_steps_marked_by_the_profiler_come_before_the_servers(tmp_path: Path) ->
 def test_a_server_is_not_told_to_record_itself_as_a_training_program(tmp_path: Path) -> None:
     found = profile(server(), tmp_path / "a.json")
     assert "the server records them with stacks" in without_findings(found)
+    assert "module" not in run_verdict(found).sentence  # a step is none
     columns = {column.key: column for column in thread_columns(found)}
     assert next(columns["role"].value(row) for row in found.threads) == "server"
 
