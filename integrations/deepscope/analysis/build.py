@@ -108,7 +108,9 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
         library_lines=library_line_table(analysis, all_of, all_places),
         parts=parts,
         places=places,
-        findings=[] if view.is_filtered else find_all(analysis),  # advice looks at all of a step
+        findings=[]
+        if view.is_filtered  # advice looks at all of a step
+        else find_all(analysis, serving_steps=len(serving_steps)),
         audit=_audit(trace),
         files=files,
         step=view.step,

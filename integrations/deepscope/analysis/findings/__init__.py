@@ -76,8 +76,8 @@ RULES = (
 """By code."""
 
 
-def find_all(analysis: Analysis) -> list[Finding]:
-    """Everything that the rules find, the largest saving first."""
-    facts = Facts(analysis)
+def find_all(analysis: Analysis, *, serving_steps: int = 0) -> list[Finding]:
+    """Everything that the rules find, the largest saving first; `serving_steps` are those of a server of models."""
+    facts = Facts(analysis, serving_steps)
     found = [one for rule in RULES for one in rule.found(facts)] if facts.wall_ns else []
     return sorted(found, key=by_saving)

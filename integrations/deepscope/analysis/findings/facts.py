@@ -25,7 +25,6 @@ from deepscope.analysis.findings.waits_by_cause import (
 )
 from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.idle import HostTimeline, timeline
-from deepscope.analysis.tables.serving import serving_step_table
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
@@ -37,7 +36,7 @@ Answer = TypeVar("Answer")
 class Facts:
     """An analysis, with the questions of the rules."""
 
-    def __init__(self, analysis: Analysis) -> None:
+    def __init__(self, analysis: Analysis, serving_steps: int) -> None:
         self.analysis = analysis
         self.attribution = analysis.attribution
         self.trace = self.attribution.trace
@@ -46,7 +45,7 @@ class Facts:
         self.lines = len(self.locations)
         self.wall_ns = analysis.unrecorded.total_ns
         marked = int(analysis.extent.holds(self.attribution.training.steps.spans.start).sum())
-        self.steps = marked or len(serving_step_table(analysis))
+        self.steps = marked or serving_steps
         """Steps within the extent, where none are marked those of a server of models; 0 without either."""
         self.has_device = self.work.metric == "device"
         self._answers: dict[Callable[[Facts], Any], Any] = {}
