@@ -1,18 +1,18 @@
 """From a path to a Profile; the reader is a stand-in that counts."""
 
 import gc
-import sys
-from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import built_profiles
+from deepscope.analysis import build
+from deepscope.analysis.ownership import attribution
 from deepscope.errors import OptionError
 from deepscope.records import View
-from deepscope.store import Profile, load_profile
+from deepscope.store import Profile, load_profile, opening
+from deepscope.trace import read
 from deepscope.trace.format.run_account import (
     EpochAccount,
     PartAccount,
@@ -44,15 +44,10 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         profile.step = view.step if view.step in {2, 3} else None
         return profile
 
-    reader, builder = ModuleType("deepscope.trace.read"), ModuleType("deepscope.analysis.build")
-    owners = ModuleType("deepscope.analysis.ownership.attribution")
-    owners.Attribution, owners.attribute = str, lambda path: path  # type: ignore[attr-defined]
-    reader.read_trace = read_trace  # type: ignore[attr-defined]
-    reader.no_collection = nullcontext  # type: ignore[attr-defined]
-    builder.profile_of = profile_of  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, reader.__name__, reader)
-    monkeypatch.setitem(sys.modules, builder.__name__, builder)
-    monkeypatch.setitem(sys.modules, owners.__name__, owners)
+    monkeypatch.setattr(read, "read_trace", read_trace)
+    monkeypatch.setattr(attribution, "attribute", lambda path: path)
+    monkeypatch.setattr(build, "profile_of", profile_of)
+    monkeypatch.setattr(opening, "save_columns", lambda *_, **__: None)
     return seen
 
 
