@@ -29,6 +29,7 @@ _ALLOWED = (
     _Reason(r"only root may .*", also_in_ci=True),
     # Hooks that only one of the two back ends has.
     _Reason(r"sys\.(monitoring|settrace) is not the back end of this Python", also_in_ci=True),
+    _Reason(r"Python 3\.14 has no need of preparation", also_in_ci=True),
     _Reason(r"no IPv6 on this machine", also_in_ci=True),
     _Reason(r"torch \S+ does not tell who allocated the bytes of a tensor", also_in_ci=True),
     # What other machines lack; CI has it.

@@ -124,12 +124,17 @@ _NEVER_GOES_ON = frozenset(
 )
 
 
+_TESTS_AT_HEAD = sys.version_info >= (3, 14)
+"""Whether each turn of `while` begins with its test; before 3.14 the first alone does."""
+
+
 class CodeLoop(NamedTuple):
     """The instructions that repeat. Handlers of exceptions may stand far behind the others."""
 
     begin: int
     """The offset of the first."""
     offsets: frozenset[int]
+    """Those that need tell no line; without `begin` where that is the first to be on `line`."""
     line: int
     """The line that runs just before them: the loop's own first, `for` or `while`."""
     lines: frozenset[int]
@@ -163,6 +168,7 @@ def find_loops(code: CodeType) -> Sequence[CodeLoop]:
         if one.opname not in _NEVER_GOES_ON:
             before[end].add(one.offset)
     end_of = {one.offset: end for one, end in zip(instructions, ends, strict=True)}
+    heads = {begin for begin, _, line in code.co_lines() if line is not None} if _TESTS_AT_HEAD else set()
     loops = []
     for begin in {target for origin, target in jumps if target <= origin}:
         starts = _repeated(begin, [origin for origin, target in jumps if target == begin <= origin], before)
@@ -179,6 +185,12 @@ def find_loops(code: CodeType) -> Sequence[CodeLoop]:
         line = line_of.get(entered)
         if line is not None and line in lines:
             loops.append(CodeLoop(begin, offsets, line, lines))
+        elif begin in heads and (test := line_of[begin]) not in (line, None):
+            is_left_there = any(
+                origin in starts and target not in starts and line_of.get(origin) == test for origin, target in jumps
+            )
+            if is_left_there:  # `while`, each turn of which begins with its test from Python 3.14 on
+                loops.append(CodeLoop(begin, offsets - {*range(begin, end_of[begin], 2)}, test, lines))
     return tuple(sorted(loops, key=lambda loop: (loop.begin, -len(loop.offsets))))
 
 
@@ -232,6 +244,7 @@ _MOVES = (
         "KW_NAMES",
     ),
     *("LOAD_CONST", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "LOAD_FAST_LOAD_FAST"),
+    *("LOAD_FAST_BORROW", "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "NOT_TAKEN"),
     *("LOAD_DEREF", "LOAD_CLOSURE", "STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "STORE_DEREF"),
     *("MAKE_CELL", "COPY_FREE_VARS", "MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "LOAD_ASSERTION_ERROR"),
     *("BUILD_TUPLE", "BUILD_LIST", "BUILD_CONST_KEY_MAP", "IS_OP", "RETURN_VALUE", "RETURN_CONST"),
