@@ -52,7 +52,7 @@ def main():
     if IS_TO_DIE and WHEN == "end":
         window.Window.export = die
     if IS_TO_DIE and WHEN == "saving":
-        saver.rewrite = die
+        saver._rewritten = die
     with deepscope.profile(FOLDER, wait=1, warmup=0, active=90 if IS_ALONE else 3) as recording:
         train(recording, torch.ones(1000))
     dist.destroy_process_group()
