@@ -147,6 +147,41 @@ def test_a_generator_that_the_critics_loss_differentiates_is_found_at_its_call()
     assert looked_at(adversarial(is_detached=True, is_frozen=True)).account.gradients == []
 
 
+def test_a_graph_that_another_loss_needs_is_told_and_batch_norm_hides_nothing_of_a_backward_pass():
+    generator = nn.Sequential(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.Linear(32, 16))
+    critic = nn.Sequential(nn.Linear(16, 32), nn.LeakyReLU(), nn.Linear(32, 1))
+    of_generator, of_critic = (torch.optim.Adam(one.parameters()) for one in (generator, critic))
+
+    def step() -> None:
+        of_critic.zero_grad()
+        fake = generator(torch.randn(16, 8))  # both losses go through it
+        critic(fake).mean().backward(retain_graph=True)
+        of_critic.step()
+        of_generator.zero_grad()
+        fake.square().mean().backward()
+        of_generator.step()
+
+    (one,) = of_line(looked_at(step), "fake = generator(torch.randn(16, 8))  # both losses go through it")
+    assert (one.fate, one.parameters, one.whole, one.shared) == ("cleared", 6, True, True)
+
+
+def test_what_one_optimizer_clears_and_none_has_is_not_to_be_frozen():
+    actor, critic, target = (nn.Linear(8, 8) for _ in range(3))
+    of_actor, of_critic = (torch.optim.Adam(one.parameters()) for one in (actor, critic))
+
+    def step() -> None:
+        goal = target(actor(torch.randn(4, 8)))
+        of_critic.zero_grad()
+        (critic(torch.randn(4, 8)) - goal).square().mean().backward()
+        of_critic.step()
+        of_actor.zero_grad()
+        actor(torch.randn(4, 8)).mean().backward()
+        of_actor.step()
+
+    (one,) = looked_at(step).account.gradients
+    assert (one.fate, one.parameters, one.whole, one.shared) == ("cleared", 4, True, False)
+
+
 def test_a_critics_weights_that_the_generators_loss_differentiates_are_found_apart():
     found = looked_at(adversarial(is_detached=True, is_frozen=False))
     (one,) = found.account.gradients

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -117,3 +118,22 @@ def test_the_finding_stands_in_the_function_and_mended_there_is_none(mended: boo
         lines = [line for line in profile.lines if line.function == "positions"]
         spent = sum(line.self_device_ns for line in lines)
         assert 0.5 * spent < one.saving_ns <= spent
+
+
+@pytest.mark.parametrize("kind", ["given", "written", "numpys"])
+def test_work_on_a_tensor_from_before_the_loop_is_the_same_unless_somebody_writes_to_it(kind: str):
+    array = np.random.default_rng(0).random((4, 8), dtype=np.float32)
+    words = torch.from_numpy(array) if kind == "numpys" else torch.randn(4, 8)
+    others = torch.randn(2)
+    encoder = nn.Linear(8, 8).requires_grad_(False)
+    image = nn.Linear(8, 8)
+
+    def loss() -> torch.Tensor:
+        if kind == "written":
+            torch._foreach_mul_([words, others], 0.5)
+        array[:] += 1
+        classes = encoder(words)
+        return (image(torch.randn(2, 8)) @ classes.t()).square().mean()
+
+    found = looked_at_all(training(image, loss)).account.same
+    assert [(one.given, "aten::addmm" in same(one)) for one in found] == ([(True, True)] if kind == "given" else [])

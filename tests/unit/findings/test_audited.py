@@ -67,6 +67,10 @@ def test_cleared_gradients_ask_for_a_cut_and_clipped_ones_say_so(findings_of):
     whole = found_in(findings_of, gradients([0, "aten::mm", 2, 2], fate="cleared", whole=True, clipped=True))
     assert "cleared before their optimizer steps" in whole.message
     assert ".detach()" in whole.remedy.text
+    assert "no_grad" in whole.remedy.text
+    shared = found_in(findings_of, gradients([0, "aten::mm", 2, 2], fate="cleared", whole=True, shared=True))
+    assert ".detach()" in shared.remedy.text
+    assert "no_grad" not in shared.remedy.text
     assert "clips less" in whole.remedy.text
     passed = found_in(findings_of, gradients([0, "aten::mm", 2, 1], fate="cleared"))
     assert "requires_grad_(False)" in passed.remedy.text
@@ -114,6 +118,24 @@ def test_a_loop_saves_what_its_lines_take_less_one_call(findings_of):
     assert found.evidence["loop_ns"] == 2 * (400 + 60 + 40 + 200) * US
     assert found.saving_ns == 2 * 600 * US
     assert (found.line, found.evidence["calls_per_step"]) == (10, 16)
+
+
+def test_a_loop_that_another_one_calls_is_a_part_of_it_and_promised_once(findings_of):
+    audit = sliced()
+    audit["slices"].append(audit["slices"][0] | {"place": 0, "slicing": 0, "times": 64, "operators": 64, "module": ""})
+    (found,) = findings_of(recorded(audit), "DS034")
+    assert found.line == 10
+    (alone,) = findings_of(recorded({"places": PLACES, "slices": audit["slices"][1:]}), "DS034")
+    assert (alone.line, alone.remedy.text[:25]) == (20, "Do it on whole tensors: o")
+
+
+def test_modules_that_are_chosen_by_index_are_each_to_be_called_once(findings_of):
+    text = "\n" * 9 + "outputs.append(self.experts[choice](token))\n"
+    builder = recorded(sliced(module=""))
+    builder.files[0]["text"] = text
+    (found,) = findings_of(builder, "DS034")
+    assert "Call each module once" in found.remedy.text
+    assert "module" not in found.evidence
 
 
 def test_what_one_call_would_compute_is_taken_off(findings_of):

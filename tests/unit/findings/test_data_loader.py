@@ -99,6 +99,30 @@ def test_what_the_users_line_calls_says_how_to_make_it_cheaper(findings_of):
     assert "num_workers" in rest
 
 
+def test_what_was_taken_of_a_row_of_a_dataframe_is_as_slow_as_the_row(findings_of):
+    builder = steps(450)
+    for number in range(3):
+        builder.line(FILE, 20, "__getitem__", (number * 1000 + 10) * US, 400 * US)
+    text = "def __getitem__(self, i):\n    row = self.frame.iloc[i]\n    x = torch.tensor(row[names].values)\n"
+    builder.files[0]["text"] = "\n" * 17 + text
+    (found,) = findings_of(builder, "DS003")
+    assert "A row of a DataFrame is made anew each time" in found.remedy.text
+
+
+@pytest.mark.parametrize(("runs", "is_said"), [(200, True), (20, False)])
+def test_a_loop_over_numbers_wants_whole_arrays(runs: int, is_said: bool, findings_of):
+    builder = steps(450)
+    each = 400 * US // runs
+    for number in range(3):
+        for run in range(runs):
+            builder.line(FILE, 20, "__getitem__", (number * 1000 + 10) * US + run * each, each)
+    builder.files[0]["text"] = (
+        "\n" * 17 + "def __getitem__(self, i):\n    for x in range(n):\n        out[x] = a[x] * 2\n"
+    )
+    (found,) = findings_of(builder, "DS003")
+    assert ("number by number" in found.remedy.text) == is_said
+
+
 def test_a_line_with_a_remedy_of_its_own_may_be_saved_as_a_whole(findings_of):
     """Processes would save what could run beside the rest, and that is measured; the remedy saves the line, at most."""
     builder = steps(900, kernel=None)

@@ -167,5 +167,38 @@ def test_what_held_up_one_run_is_not_the_lines(findings_of):
     assert found.saving_ns == 7 * 200 * US  # twice the median in the run that was held up
 
 
+@pytest.mark.parametrize("has_text", [True, False])
+def test_a_statement_of_several_lines_comes_back_to_its_first_which_is_no_run_of_its_own(has_text: bool, findings_of):
+    builder = TraceBuilder()
+    for number in range(4):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 5, "main", at, 500 * US)
+        builder.line(FILE, 6, "main", at + 501 * US, 20 * US).line(FILE, 5, "main", at + 522 * US, 2 * US)
+        builder.line(FILE, 7, "main", at + 600 * US, 310 * US).op("aten::mm", at + 610 * US, 290 * US)
+    if has_text:
+        builder.files[0]["text"] = "\n" * 4 + "batch = (torch.tensor(states),\n    torch.tensor(actions))\n"
+    found = findings_of(builder, "DS013")
+    assert [(one.line, one.saving_ns) for one in found] == ([(5, 4 * 502 * US)] if has_text else [])
+
+
+@pytest.mark.parametrize("is_read_only", [False, True])
+def test_the_operators_of_a_deep_copy_are_its_own_unless_an_audit_names_it(is_read_only: bool, findings_of):
+    copies = [{"place": 0, "name": "aten::copy_", "need": "none", "shape": [4], "times": 1, "result_bytes": 16}]
+    audit = {"format": 1, "steps": 2, "operators": 9, "places": [[0, 5, "main"]], "copies": copies}
+    builder = TraceBuilder(deepscope={"audit": audit} if is_read_only else {})
+    for number in range(3):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 5, "main", at, 400 * US)
+        builder.op("aten::clone", at + 10 * US, 380 * US)
+        builder.line(FILE, 6, "main", at + 600 * US, 310 * US).op("aten::mm", at + 610 * US, 290 * US)
+    builder.files[0]["text"] = "\n" * 4 + "new = copy.deepcopy(student)\n"
+    found = findings_of(builder, "DS013")
+    if is_read_only:
+        assert found == []
+    else:
+        assert (found[0].evidence["copying_ns"], found[0].saving_ns) == (3 * 400 * US, 3 * 400 * US)
+        assert "AveragedModel" in found[0].remedy.text
+
+
 def test_with_a_device_its_idle_time_is_what_counts(findings_of):
     assert findings_of(steps().kernel("gemm", 10 * US, 20 * US, 500 * US), "DS013") == []

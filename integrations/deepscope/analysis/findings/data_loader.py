@@ -15,6 +15,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option, keeps_workers, loader_workers
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.source_text import loops_around, loops_in_function
 from deepscope.analysis.numbers.phases import phase_of_name
 from deepscope.analysis.ownership.locations import Location, function_numbers
 from deepscope.analysis.ownership.training import HAS_NO_WORKERS, HAS_WORKERS, worker_count
@@ -135,6 +136,9 @@ ENOUGH = 0.5
 SMALL_NS = 60_000
 """Loading with an operator in each so short time, or more of them, makes nothing that is worth a process."""
 
+BY_NUMBER_NS = 5_000
+"""A run of a line within a loop that takes less is about single numbers."""
+
 _GETTERS = frozenset({"__getitem__", "__getitems__"})
 """Methods of data sets, by the last part of their names."""
 _REQUEST = re.compile(r"^enumerate\(DataLoader\)#")
@@ -155,7 +159,7 @@ def _find_data_loader(facts: Facts) -> Iterator[Finding]:
     saving = min(saving, max(facts.wall_ns - facts.loading_ns, saving // 2)) if not facts.has_device else saving
     # A line that makes the batches and has a remedy of its own may be saved as a whole.
     slowest = _slowest_line(facts, by_line)
-    is_curable = slowest >= 0 and line_remedy(facts.trace, facts.locations[slowest]) != ""
+    is_curable = slowest >= 0 and _cure(facts, slowest) != ""
     cured = int(by_line[slowest]) // facts.devices if is_curable else 0
     if max(saving, cured) < DATA_LOADER_WORTH * facts.wall_ns:
         return
@@ -236,9 +240,8 @@ def _slowest(facts: Facts, spent_ns: Int64) -> str:
     if line < 0:
         return ""
     place = facts.locations[line]
-    return _cheaper(
-        f"Make line {place.line} ({place.function}) cheaper: most of the loading is spent there.", facts, place
-    )
+    what = f"line {place.line} ({place.function})"
+    return _cheaper(f"Make {what} cheaper: most of the loading is spent there.", facts, line)
 
 
 def _slowest_line(facts: Facts, spent_ns: Int64) -> int:
@@ -270,9 +273,22 @@ def _slowest_function(facts: Facts) -> Location | None:
     return found
 
 
-def _cheaper(words: str, facts: Facts, place: Location) -> str:
+def _cheaper(words: str, facts: Facts, line: int) -> str:
     """`words`, and how, as far as that is known of a line."""
-    return f"{words} {line_remedy(facts.trace, place)}".rstrip()
+    return f"{words} {_cure(facts, line)}".rstrip()
+
+
+def _cure(facts: Facts, line: int) -> str:
+    """What to do about a line by what it calls, or as part of a loop over numbers; "" where nothing is known."""
+    place, columns = facts.locations[line], facts.analysis.columns
+    if words := line_remedy(facts.trace, place):
+        return words
+    runs = int(columns["calls"][line])
+    if place.exact:
+        is_loop = 0 < columns["self_cpu_ns"][line] < BY_NUMBER_NS * runs and bool(loops_around(facts.trace, place))
+    else:  # its lines run so often that they were not recorded
+        is_loop = loops_in_function(facts.trace, place)
+    return "Its loop goes number by number: let NumPy or torch do it on whole arrays." if is_loop else ""
 
 
 def asking_lines(facts: Facts) -> set[int]:
@@ -316,10 +332,9 @@ def _with_workers(facts: Facts) -> str:
     if not workers.any():
         cheaper = "make what they do cheaper: how long their lines take was not recorded."
     else:
-        place = facts.locations[int(workers.argmax())]
-        cheaper = _cheaper(
-            f"make the slowest line in them ({place.function}, line {place.line}) cheaper.", facts, place
-        )
+        line = int(workers.argmax())
+        place = facts.locations[line]
+        cheaper = _cheaper(f"make the slowest line in them ({place.function}, line {place.line}) cheaper.", facts, line)
     if count and cores and computes and count >= cores:
         return f"Its {count} workers have {cores} cores: {cheaper}"
     more = f"more than its {count} workers" if count else "more workers"

@@ -96,9 +96,8 @@ _REMEDIES = (
 
 def line_remedy(trace: Trace, location: Location) -> str:
     """What to do about a line, by what it calls or indexes; "" where nothing is known of that, or of its text."""
-    here = uses_on(trace, location)
-    found = next((one for one in _REMEDIES if any(map(one.uses.fullmatch, here))), None)
-    if found is None:
-        before = uses_behind(trace, location)
-        found = next((one for one in _REMEDIES if one.is_lazy and any(map(one.uses.fullmatch, before))), None)
-    return found.words if found is not None else ""
+    here, before = uses_on(trace, location), uses_behind(trace, location)
+    for one in _REMEDIES:
+        if any(map(one.uses.fullmatch, here + before if one.is_lazy else here)):
+            return one.words
+    return ""

@@ -79,7 +79,8 @@ def _unused_gradients_remedy(facts: Facts, one: UnusedGradients) -> str:
     elif one.whole:
         where = place_words(facts, one.backward)
         loss = f"the loss of {where}" if where else "that loss"
-        words = f"Give {loss} what this line returns with `.detach()`, or make it under `torch.no_grad()`."
+        words = f"Give {loss} what this line returns with `.detach()`"
+        words += ": the graph is needed for another loss." if one.shared else ", or make it under `torch.no_grad()`."
     else:
         words = f"Call `requires_grad_(False)` on {modules} before that backward pass's forward pass, `True` behind it."
     if one.clipped:
@@ -213,7 +214,9 @@ def _find_same_work(facts: Facts) -> Iterator[Finding]:
                 "operators_per_step": sum(use.unused for use in one.operators),
                 "result_bytes_per_step": one.result_bytes,
             },
-            remedy="Compute it once, where the model is made, and keep it as a buffer "
+            remedy="Compute it once, before the loop, and hand it on; anew only where what it is computed from changes."
+            if one.given
+            else "Compute it once, where the model is made, and keep it as a buffer "
             "(`register_buffer(…, persistent=False)`); for changing lengths keep the longest and slice it.",
         )
 

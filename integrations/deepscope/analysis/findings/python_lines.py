@@ -12,10 +12,11 @@ from deepscope.analysis.array_ops.ancestry import nearest, self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings import beside_training, data_loader, sliced_calls, tiny_operators
+from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import calls_on, repeats_within
+from deepscope.analysis.findings.source_text import calls_on, is_of_several_lines, repeats_within
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
@@ -56,6 +57,7 @@ what is known to cost much. What many calls cost is DS007's, and what a module d
 _TORCHS = re.compile(r"^(?:torch\.(?!(?:as_)?tensor$|[A-Z]\w*Tensor$)|F\.|nn\.)|\.(?:backward|step|zero_grad)$")
 """Functions of torch's. What they do outside operators (an old result is given back) is not the line's Python, but for
 those that go through lists."""
+_DEEPCOPY = re.compile(r"(?:copy\.)?deepcopy")
 _OF_LOOPS = "Let torch or NumPy do it on whole arrays, or do it once before the loop."
 _OF_CALLS = "Do it every N steps, once before the loop, or not at all."
 
@@ -63,7 +65,9 @@ _OF_CALLS = "Do it every N steps, once before the loop, or not at all."
 def _find(facts: Facts) -> Iterator[Finding]:
     if facts.has_device or not facts.lines or facts.attribution.scopes.source != "scopes":
         return
-    python = facts.analysis.columns["python_cpu_ns"][:-1]
+    copying = _copying(facts)
+    columns = facts.analysis.columns
+    python = np.where(copying, columns["self_cpu_ns"][:-1], columns["python_cpu_ns"][:-1])
     operators, modules = _started(facts)
     worth = python >= max(WORTH * facts.wall_ns, 1)
     if not worth.any():
@@ -81,11 +85,27 @@ def _find(facts: Facts) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             location=line,
-            message="this line's time is spent in Python, or in a library that torch knows nothing of",
-            evidence={"python_cpu_ns": int(python[line]), "runs": int(facts.analysis.columns["calls"][line])},
+            message="this line copies an object with all that it holds, each time that it runs"
+            if copying[line]
+            else "this line's time is spent in Python, or in a library that torch knows nothing of",
+            evidence={
+                "copying_ns" if copying[line] else "python_cpu_ns": int(python[line]),
+                "runs": int(columns["calls"][line]),
+            },
             saving_ns=int(saving[line]),
             remedy=line_remedy(facts.trace, place) or (_OF_LOOPS if loops else _OF_CALLS),
         )
+
+
+def _copying(facts: Facts) -> Mask:
+    """Which lines call `deepcopy`, whose operators are as needless as its Python; those of DS044 apart; (lines,)."""
+    others = {location_of(facts, one.place) for one in audit_of(facts).copies}
+    spent = facts.analysis.columns["self_cpu_ns"][:-1] >= max(WORTH * facts.wall_ns, 1)
+    result = np.zeros(facts.lines, np.bool_)
+    for line in np.flatnonzero(spent).tolist():
+        is_one = any(_DEEPCOPY.fullmatch(name) for name in calls_on(facts.trace, facts.locations[line]))
+        result[line] = is_one and line not in others
+    return result
 
 
 def _known(facts: Facts, chosen: Mask) -> Mask:
@@ -117,9 +137,24 @@ def _lasting(facts: Facts) -> npt.NDArray[np.float64]:
     rows = np.flatnonzero(here & ~same)
     value, location, start = value[rows], runs.location[rows], start[rows]
     # What holds one run up is the machine.
+    claimed = claimed_by_others(facts).locate(start) >= 0
+    location, value, claimed = _by_statement(facts, location, value, start, claimed)
     free = np.minimum(value, 2 * _medians(value, location, lines)[location])
-    free[claimed_by_others(facts).locate(start) >= 0] = 0
+    free[claimed] = 0
     return np.asarray(by_line(location, lines, free)[:-1] / np.maximum(by_line(location, lines, value)[:-1], 1))
+
+
+def _by_statement(
+    facts: Facts, location: Int64, value: Int64, start: Int64, claimed: Mask
+) -> tuple[Int64, Int64, Mask]:
+    """Runs of lines, those of a line of a longer statement joined by step: it comes back to its first line, briefly."""
+    several = np.array([is_of_several_lines(facts.trace, one) for one in facts.locations] + [False])
+    step = facts.attribution.training.steps.of(start)
+    turn = np.where(several[location] & (step >= 0), step, len(location) + np.arange(len(location)))
+    _, first, run = np.unique(np.stack((location, turn)), axis=1, return_index=True, return_inverse=True)
+    joined = np.zeros(len(first), np.int64)
+    np.add.at(joined, run.reshape(-1), value)
+    return location[first], joined, claimed[first]
 
 
 def _medians(value: Int64, group: Int64, groups: int) -> Int64:

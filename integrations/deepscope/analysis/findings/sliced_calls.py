@@ -10,6 +10,7 @@ import numpy as np
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.source_text import calls_on
 from deepscope.records import Finding
 from deepscope.trace.format.audit import SlicedCalls
 
@@ -24,6 +25,8 @@ _PASSES = 3
 """What a forward operator writes is read again, and the backward pass has as much to do."""
 _WHOLE = {"LSTMCell": "nn.LSTM", "GRUCell": "nn.GRU", "RNNCell": "nn.RNN"}
 """The module that takes a whole sequence, for one that takes a step of it."""
+_CHOSEN = "?"
+"""What has no dotted name: `self.experts[choice](token)`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,18 @@ def sliced_lines(facts: Facts) -> set[int]:
     return {line for loop in facts.once(_loops) for line in loop.lines}
 
 
+def is_below(facts: Facts, line: int, above: set[int]) -> bool:
+    """Whether a line is one of some others, or was called from them; its runs are much alike, and one says."""
+    runs = facts.attribution.runs
+    rows = np.flatnonzero(runs.location == line) if above else ()
+    row = int(rows[len(rows) // 2]) if len(rows) else -1
+    while row >= 0:
+        if int(runs.location[row]) in above:
+            return True
+        row = int(runs.caller[row])
+    return False
+
+
 def _find(facts: Facts) -> Iterator[Finding]:
     for loop in facts.once(_loops):
         calls = loop.calls
@@ -51,7 +66,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             f"a tensor of shape {calls.shape} in dimension {calls.dimension}",
             evidence={
                 "calls_per_step": calls.times,
-                "module": calls.module,
+                **({"module": calls.module} if calls.module else {}),
                 "shape": str(calls.shape),
                 "dimension": calls.dimension,
                 "loop_ns": loop.cost_ns,
@@ -59,17 +74,25 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "looked_at_steps": audit_of(facts).steps,
             },
             saving_ns=loop.saving_ns,
-            remedy=_remedy(calls),
+            remedy=_remedy(facts, loop),
         )
 
 
-def _remedy(calls: SlicedCalls) -> str:
+def _remedy(facts: Facts, loop: _Loop) -> str:
+    calls = loop.calls
     if calls.is_chain:
         first = ", batch_first=True" if calls.dimension == 1 else ""
         return (
             f"`{_WHOLE[calls.module]}(…{first})` takes the whole sequence in one call, and its weights are the cell's "
             "(`weight_ih_l0`, …)."
         )
+    if _CHOSEN in calls_on(facts.trace, facts.locations[loop.lines[0]]):
+        return (
+            "Call each module once, with all slices that go to it: `rows = (choice == i).nonzero().squeeze(1)`, "
+            "`out.index_copy(0, rows, modules[i](x[rows]))`."
+        )
+    if not calls.module:
+        return "Do it on whole tensors: operators take all slices at once, and `a[:, None]` with `b[None]` all pairs."
     if calls.dimension == 0:
         return "Call it once with the whole tensor; a loss then takes all results, and averages or sums them itself."
     return (
@@ -88,7 +111,11 @@ def _loops(facts: Facts) -> list[_Loop]:
         saving_ns = min(cost_ns - _once_ns(facts, calls), cost_ns - cost_ns // calls.times)
         if saving_ns >= max(WORTH * facts.wall_ns, 1):
             found.append(_Loop(calls, lines, cost_ns, saving_ns))
-    return found
+    apart: list[_Loop] = []
+    for loop in sorted(found, key=lambda one: -one.saving_ns):  # what a loop calls is a part of what it promises
+        if not is_below(facts, loop.lines[0], {line for one in apart for line in one.lines}):
+            apart.append(loop)
+    return apart
 
 
 def _cost_ns(facts: Facts, lines: list[int]) -> int:

@@ -135,7 +135,21 @@ def loops_around(trace: Trace, location: Location) -> list[int]:
     return found
 
 
-def _enclosing(node: ast.AST, line: int) -> Iterator[ast.AST]:
+def is_of_several_lines(trace: Trace, location: Location) -> bool:
+    """Whether a line is one of several of a statement, which comes back to lines that it was on; False if unknown."""
+    tree = _tree(_text(trace, location.file)) if location.exact else None
+    around = list(_enclosing(tree, location.line)) if tree is not None else []
+    return bool(around) and not hasattr(around[-1], "body") and around[-1].lineno != around[-1].end_lineno
+
+
+def loops_in_function(trace: Trace, location: Location) -> bool:
+    """Whether the function that a line is in, or begins on, has a loop; False where the text is not known."""
+    tree = _tree(_text(trace, location.file))
+    functions = [one for one in _enclosing(tree, location.line) if isinstance(one, _FUNCTIONS)] if tree else []
+    return any(isinstance(one, _LOOPS) for one in (ast.walk(functions[-1]) if functions else ()))
+
+
+def _enclosing(node: ast.AST, line: int) -> Iterator[ast.stmt]:
     """The statements that hold a line, the outermost first."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.stmt) and child.lineno <= line <= (child.end_lineno or child.lineno):

@@ -13,7 +13,7 @@ from deepscope.analysis.findings import beside_training
 from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.sliced_calls import sliced_lines
+from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.analysis.findings.source_text import loops_around, repeats_within
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import PHASES, Finding
@@ -130,7 +130,7 @@ def _savings(facts: Facts) -> dict[int, int]:
     found = {}
     for line in np.flatnonzero(started.times[:-1] >= MANY * steps).tolist():
         place = facts.locations[line]
-        if (place.file, place.line) in logs or _is_below(facts, line, sliced):
+        if (place.file, place.line) in logs or is_below(facts, line, sliced):
             continue
         if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, place):
             continue
@@ -141,18 +141,6 @@ def _savings(facts: Facts) -> dict[int, int]:
             whole = _overhead_ns(facts, line, duration)
             found[line] = whole - whole * steps // int(started.times[line])
     return found
-
-
-def _is_below(facts: Facts, line: int, above: set[int]) -> bool:
-    """Whether a line is one of some others, or was called from them; its runs are much alike, and one says."""
-    runs = facts.attribution.runs
-    rows = np.flatnonzero(runs.location == line) if above else ()
-    row = int(rows[len(rows) // 2]) if len(rows) else -1
-    while row >= 0:
-        if int(runs.location[row]) in above:
-            return True
-        row = int(runs.caller[row])
-    return False
 
 
 def _home(facts: Facts, line: int) -> int:

@@ -92,10 +92,12 @@ class Operation:
 
 
 class _Storage:
-    __slots__ = ("is_read", "is_used_unseen", "reference", "writers")
+    __slots__ = ("is_read", "is_torchs", "is_used_unseen", "reference", "writers")
 
     def __init__(self, storage: Any) -> None:
         self.reference = StorageWeakRef(storage)
+        self.is_torchs = bool(storage.resizable())
+        """Not NumPy's, or another process's, which change it without an operator."""
         self.writers: list[int] = []
         """The operations that made what it holds."""
         self.is_read = False
@@ -190,6 +192,11 @@ class Flow:
         """Whether somebody may look at a storage, or write to it, at any time."""
         state = self._storages.get(key)
         return state is not None and state.is_used_unseen
+
+    def is_untouched(self, key: int) -> bool:
+        """Whether no operation wrote to a storage of torch's own, and nobody may have done so unseen."""
+        state = self._storages.get(key)
+        return state is not None and state.is_torchs and not state.writers and not state.is_used_unseen
 
     def is_gone(self, key: int) -> bool:
         """Whether nobody has a storage any more."""

@@ -61,15 +61,19 @@ def _of_pass(
     depth = len(called_at)
     below = [number for number, one in operations if paths[one.forward_path][:depth] == called_at]
     caller = paths[watch.passes[operations[0][1].pass_number]]
-    fates = Counter(one.fate for one in gradients)
     return UnusedGradients(
         place=places.number_of(called_at[-1]),
         backward=places.number_of(caller[-1]) if caller else -1,
-        fate=fates.most_common(1)[0][0],
+        fate="no_optimizer" if all(one.fate == "no_optimizer" for one in gradients) else "cleared",
         parameters=len(gradients),
         elements=sum(one.elements for one in gradients),
         modules=_outermost(names, gradients),
         whole=not any(number in live for number in below),
+        shared=any(
+            number in live and paths[one.forward_path][:depth] == called_at
+            for number, one in enumerate(watch.flow.operations)
+            if one.pass_number not in (-1, operations[0][1].pass_number)
+        ),
         clipped=any(one.is_clipped for one in gradients),
         operators=operator_uses(watch, places, operations, unused),
     )

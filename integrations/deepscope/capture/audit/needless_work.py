@@ -28,7 +28,7 @@ from deepscope.trace.format.audit import (
 def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
     """Of the first step."""
     operations, paths = watch.flow.operations, watch.paths.paths
-    same = {number for number in watch.constants.same() if paths[operations[number].call.path]}
+    same = {number: given for number, given in watch.constants.same().items() if paths[operations[number].call.path]}
     by_function: dict[CodeType, list[int]] = defaultdict(list)
     for number in same:
         by_function[paths[operations[number].call.path][-1][0]].append(number)
@@ -47,7 +47,8 @@ def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
             SameWork(
                 place=weights.most_common(1)[0][0],
                 result_bytes=sum(operations[number].result_bytes for number in numbers),
-                operators=operator_uses(watch, places, forward, same),
+                given=any(same[number] for number in numbers),
+                operators=operator_uses(watch, places, forward, set(same)),
             )
         )
     return sorted(found, key=lambda one: -one.result_bytes)

@@ -65,7 +65,7 @@ def facts_of(function: Any) -> OperatorFacts:
         reads_to_host=name in _TO_HOST,
         replaces=name in _REPLACING,
         is_random=_RANDOM in getattr(function, "tags", ()) or name.startswith(("aten::empty", "aten::new_empty")),
-        has_hidden_writes="batch_norm" in name,
+        has_hidden_writes="batch_norm" in name and "backward" not in name,
         is_by_element=name.startswith(_BY_ELEMENT),
     )
 

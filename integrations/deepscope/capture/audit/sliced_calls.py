@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 from types import CodeType
 from typing import NamedTuple
 
@@ -95,7 +96,7 @@ def _joined(watch: Watch, places: NumberedPlaces, by_entry: Mapping[PathEntry, S
     below = {entry: _operations_below(watch, entry) for entry in by_entry}
     first = max(below, key=lambda entry: len(below[entry]))
     loops = by_entry[first]
-    largest = max(loops, key=lambda one: len(one.uses))
+    largest = max(loops, key=lambda one: (len(one.uses), bool(one.module), prod(one.tensor.shape)))
     all_below = {id(one): one for operations in below.values() for one in operations}.values()
     return SlicedCalls(
         place=places.number_of(first),

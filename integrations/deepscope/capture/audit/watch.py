@@ -120,6 +120,8 @@ class Constants:
         self._flow = flow
         self._values: dict[int, Value] = {key: ("fixed", key) for key in fixed}
         """By storage: how its bytes came about; only of those that are the same in each step."""
+        self._given: dict[Value, frozenset[int]] = {}
+        """The storages from before these steps that a value is computed from, those of `fixed` apart."""
         self._made: list[tuple[int, Value, list[int]]] = []
         """Operation, what it computes, and the storages that it writes to."""
         self._spoiled: dict[int, int] = {}
@@ -141,32 +143,44 @@ class Constants:
             self._values[key] = value
         self._made.append((number, value, written))
 
-    def same(self) -> list[int]:
-        """The operations of the first step that the second one has, too, and whose results nothing changes."""
+    def same(self) -> dict[int, bool]:
+        """The operations of the first step that the second one has, too, and whose results nothing changes.
+
+        With each stands whether it is computed from a tensor that is no module's and that neither step changes.
+        """
         operations = self._flow.operations
         later = {value for number, value, _ in self._made if operations[number].step == 1}
-        return [
-            number
+        return {
+            number: bool(self._given[value])
             for number, value, written in self._made
             if operations[number].step == 0
             and value in later
             and not any(self._spoiled.get(key, -1) > number for key in written)
-        ]
+            and all(map(self._flow.is_untouched, self._given[value]))
+        }
 
     def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
         if facts.is_opaque or facts.is_random or facts.reads_to_host:
             return None
         parts: list[Value] = [facts.name]
+        given: frozenset[int] = frozenset()
         for one in (*returned.args, *sorted(returned.kwargs.items())):
             tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
             if not tensors:
                 parts.append(repr(one))
             for tensor in tensors:
-                value = self._values.get(self._flow.key_of(tensor) or 0)
+                key = self._flow.key_of(tensor) or 0
+                value = self._values.get(key)
+                if value is None and self._flow.is_untouched(key):
+                    value = ("given", key)
+                    given |= {key}
                 if value is None or tensor.requires_grad:
                     return None
+                given |= self._given.get(value, frozenset())
                 parts.append((value, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()))
-        return hash(tuple(parts))
+        result = hash(tuple(parts))
+        self._given[result] = given
+        return result
 
 
 def fixed_storages(

@@ -56,6 +56,8 @@ class UnusedGradients(msgspec.Struct, frozen=True, omit_defaults=True):
     """The paths of the modules that have them, the outermost of which all parameters are among them."""
     whole: bool = False
     """Whether all that was differentiated of `place` was for them alone."""
+    shared: bool = False
+    """Whether another backward pass goes through `place`, too, for gradients that are used."""
     clipped: bool = False
     """Whether their norm was taken to clip gradients."""
     operators: list[OperatorUse] = []
@@ -95,6 +97,8 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its line that writes most of it."""
     result_bytes: Count = 0
     """Of one step."""
+    given: bool = False
+    """Whether some of it is computed from a tensor that is no parameter and no buffer."""
     operators: list[OperatorUse] = []
     """Of its forward work; `unused` are those that compute the same."""
 
