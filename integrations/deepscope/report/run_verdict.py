@@ -92,6 +92,11 @@ _BESIDE: dict[RunCause, tuple[str, str]] = {
     "outside steps": ("rest", "{} of the run lies outside its steps"),
 }
 """The part of the run that each one is, and its words."""
+_SELDOM: dict[RunCause, str] = {
+    "evaluation": "; validate less often, or on fewer batches",
+    "checkpoint": "; save less often",
+}
+"""What to do about what happened more than twice."""
 
 
 def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | None:
@@ -106,7 +111,8 @@ def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | 
     name, words = _BESIDE[first.cause]
     times = next(part.times for part in run.parts if part.name == name)
     often = f": {times:,} times, {time_text(run.time_ns(name) / run.ranks / times)} each" if times > 1 else ""
-    return first, f"{words.format(share_text(first.share, 1))}{often}."
+    seldom = _SELDOM.get(first.cause, "") if times > 2 else ""
+    return first, f"{words.format(share_text(first.share, 1))}{often}{seldom}."
 
 
 def _compiling_words(run: WholeRun, share: float, project_root: str) -> str:

@@ -163,6 +163,10 @@ def test_a_graph_that_another_loss_needs_is_told_and_batch_norm_hides_nothing_of
 
     (one,) = of_line(looked_at(step), "fake = generator(torch.randn(16, 8))  # both losses go through it")
     assert (one.fate, one.parameters, one.whole, one.shared) == ("cleared", 6, True, True)
+    # The other loss's pass goes through the same line, and its half of the time there is not saved.
+    place = one.place
+    (norm,) = [use for use in one.operators if use.place == place and use.name == "aten::native_batch_norm_backward"]
+    assert (norm.times, norm.unused) == (2, 1)
 
 
 def test_what_one_optimizer_clears_and_none_has_is_not_to_be_frozen():

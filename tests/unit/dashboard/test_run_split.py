@@ -47,7 +47,9 @@ def test_the_parts_of_the_run_without_the_recorders_own_are_the_first_bar(tmp_pa
         "everything else": 50 * MS,
     }
     assert found["run"]["wholeNs"] == sum(parts.values())
-    assert sentence.startswith("Validation takes 65.0 % of the run: 5 times, 130 ms each.")
+    assert sentence.startswith(
+        "Validation takes 65.0 % of the run: 5 times, 130 ms each; validate less often, or on fewer batches."
+    )
 
 
 def test_the_bar_is_there_once_the_run_has_ended(tmp_path: Path) -> None:

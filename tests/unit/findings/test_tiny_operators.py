@@ -33,6 +33,18 @@ def test_a_loop_over_scalars_is_found_with_its_overhead(findings_of):
     assert found.saving_ns == 2 * 399 * 5 * US
 
 
+def test_a_loop_over_parameters_wants_to_run_seldom(findings_of):
+    builder = loop(400)
+    for text, words in (
+        ("for name, p in model.named_parameters():", "every N steps"),
+        ("for g in enumerate(self.net.parameters()):", "every N steps"),
+        ("for name in names:", "whole tensor"),
+    ):
+        builder.files[0]["text"] = "\n" * 3 + text + "\n    total += p.grad.norm().item()\n"
+        (found,) = findings_of(builder, "DS007")
+        assert words in found.remedy.text
+
+
 def test_few_operators_or_long_ones_are_not_found(findings_of):
     assert findings_of(loop(50), "DS007") == []
     assert findings_of(loop(400, each=20), "DS007") == []

@@ -135,6 +135,18 @@ def loops_around(trace: Trace, location: Location) -> list[int]:
     return found
 
 
+def loops_over(trace: Trace, location: Location, is_meant: Callable[[str], object]) -> bool:
+    """Whether a loop around a line, or a comprehension on it, goes over what a meant function returns."""
+    tree = _tree(_text(trace, location.file))
+    around = [one.iter for one in _enclosing(tree, location.line) if isinstance(one, ast.For)] if tree else []
+    inner = (part for one in _on_line(trace, location) if isinstance(one, _COMPREHENSIONS) for part in one.generators)
+    return any(
+        isinstance(node, ast.Call) and is_meant(_dotted(node.func))
+        for over in (*around, *(part.iter for part in inner))
+        for node in ast.walk(over)
+    )
+
+
 def is_of_several_lines(trace: Trace, location: Location) -> bool:
     """Whether a line is one of several of a statement, which comes back to lines that it was on; False if unknown."""
     tree = _tree(_text(trace, location.file)) if location.exact else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
-from deepscope.analysis.findings.source_text import loops_around, repeats_within
+from deepscope.analysis.findings.source_text import loops_around, loops_over, repeats_within
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import PHASES, Finding
 from deepscope.trace.arrays import pick
@@ -30,6 +31,12 @@ AT_ONCE = 20
 TINY_NS = 10_000
 """A tiny operator takes at most this (the median): most of it is the call, not arithmetic. As much Python belongs to
 one."""
+
+_PARAMETERS = re.compile(r"(?:^|\.)(?:parameters|named_parameters|state_dict)$")
+_OVER_PARAMETERS = (
+    "What is for a log does every N steps. `clip_grad_norm_` returns the norm of all gradients; for averages of "
+    "weights there is `torch.optim.swa_utils.AveragedModel`."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "operator_median_us": round(float(np.median(duration)) / 1000, 2),
             },
             saving_ns=loop.saving_ns,
-            remedy="Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`.",
+            remedy=_OVER_PARAMETERS
+            if loops_over(facts.trace, facts.locations[loop.line], _PARAMETERS.search)
+            else "Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`.",
         )
 
 

@@ -75,8 +75,15 @@ def _of_pass(
             if one.pass_number not in (-1, operations[0][1].pass_number)
         ),
         clipped=any(one.is_clipped for one in gradients),
-        operators=operator_uses(watch, places, operations, unused),
+        operators=operator_uses(watch, places, _until_it_comes_again(watch, operations[0][1].pass_number), unused),
     )
+
+
+def _until_it_comes_again(watch: Watch, number: int) -> list[tuple[int, Operation]]:
+    """The operations of a backward pass and of those behind it, until the same line calls the next one."""
+    caller, following = watch.passes[number], watch.passes[number + 1 :]
+    last = number + following.index(caller) if caller in following else number
+    return [pair for pair in enumerate(watch.flow.operations) if number <= pair[1].pass_number <= last]
 
 
 def _owners(modules: Iterable[Any]) -> dict[int, str]:
