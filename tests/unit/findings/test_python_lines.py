@@ -75,6 +75,7 @@ def with_text(text: str) -> TraceBuilder:
         "optimizer.zero_grad()",
         "y = F.pad(x, (1, 1))",
         "loss.backward()",
+        "torch._foreach_lerp_(list(self.average.parameters()), list(model.parameters()), 0.1)",
     ],
 )
 def test_what_torch_does_outside_operators_is_not_the_lines_python(findings_of, text):

@@ -54,9 +54,11 @@ AMONG_CALLS_NS = 500_000
 """A line is Python's own if it calls no module and has so much Python time for each operator that it starts, or calls
 what is known to cost much. What many calls cost is DS007's, and what a module does in Python is the module's."""
 
-_TORCHS = re.compile(r"^(?:torch\.(?!(?:as_)?tensor$|[A-Z]\w*Tensor$)|F\.|nn\.)|\.(?:backward|step|zero_grad)$")
-"""Functions of torch's. What they do outside operators (an old result is given back) is not the line's Python, but for
-those that go through lists."""
+_TORCHS = re.compile(
+    r"^(?:torch\.(?!(?:as_)?tensor$|[A-Z]\w*Tensor$)|F\.|nn\.)|\.(?:backward|step|zero_grad|(?:named_)?parameters)$|^list$"
+)
+"""Functions of torch's, and lists of what they return. What they do outside operators (an old result is given back) is
+not the line's Python, but for those that go through lists."""
 _DEEPCOPY = re.compile(r"(?:copy\.)?deepcopy")
 _OF_LOOPS = "Let torch or NumPy do it on whole arrays, or do it once before the loop."
 _OF_CALLS = "Do it every N steps, once before the loop, or not at all."

@@ -56,12 +56,12 @@ class UnusedGradients(msgspec.Struct, frozen=True, omit_defaults=True):
     """The paths of the modules that have them, the outermost of which all parameters are among them."""
     whole: bool = False
     """Whether all that was differentiated of `place` was for them alone."""
-    shared: bool = False
-    """Whether another backward pass goes through `place`, too, for gradients that are used."""
     clipped: bool = False
     """Whether their norm was taken to clip gradients."""
     operators: list[OperatorUse] = []
-    """Of the backward pass, at lines of which some was unused."""
+    """Of the backward pass and those until it comes again, at lines of which some was unused."""
+    shared: bool = False
+    """Whether another backward pass goes through `place`, too, for gradients that are used."""
 
 
 class SlicedCalls(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -97,10 +97,10 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its line that writes most of it."""
     result_bytes: Count = 0
     """Of one step."""
-    given: bool = False
-    """Whether some of it is computed from a tensor that is no parameter and no buffer."""
     operators: list[OperatorUse] = []
     """Of its forward work; `unused` are those that compute the same."""
+    given: bool = False
+    """Whether some of it is computed from a tensor that is no parameter and no buffer."""
 
 
 class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):
