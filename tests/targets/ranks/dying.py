@@ -23,7 +23,7 @@ RANK = int(os.environ["RANK"])
 IS_TO_DIE = RANK == 2 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
 
 
-def die(*_):
+def die(*_, **__):
     if HOW == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if HOW == "exit":
