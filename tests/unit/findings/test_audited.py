@@ -162,6 +162,16 @@ def test_work_that_is_the_same_is_saved_at_its_line(findings_of):
     assert found.message.endswith(": mm")
 
 
+def test_a_step_that_was_held_up_saves_no_more_than_two_usual_ones(findings_of):
+    same = [{"place": 0, "result_bytes": 64, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0]]}]
+    builder = recorded({"places": PLACES, "same": same})
+    builder.step(2, 2000 * US, 5000 * US).line(FILE, 20, "forward", 2000 * US, 4800 * US)
+    builder.op("aten::mm", 2001 * US, 4000 * US).op("aten::relu", 6100 * US, 50 * US)
+    (found,) = findings_of(builder, "DS035")
+    line, products, others = 4 * 150, 4 * 100, 3 * 50
+    assert found.saving_ns == int(line * US * products / (products + others))
+
+
 def test_half_of_the_time_of_work_with_64_bits_is_saved_where_it_begins(findings_of):
     work = {"place": 2, "lines": 2, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0]]}
     work["backward"] = [[0, "aten::mm", 2, 2], [0, "aten::threshold_backward", 1, 0]]

@@ -15,6 +15,7 @@ from deepscope.records import Evidence, Finding
 from deepscope.records.places import base_name
 from deepscope.trace.format.audit import FORMAT, AuditAccount, OperatorUse
 from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
 
 WORTH = 0.02
 """A place is named if it takes at least this share of the wall time."""
@@ -94,7 +95,7 @@ def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> i
     `backward`: whether the uses are of backward work.
 
     A line's operators of one name count as equally long. What is no operator of the audit (autograd's own spans, on the
-    CPU) is shared out as the operators of the line are.
+    CPU) is shared out as the operators of the line are. A step that something held up counts as two usual ones at most.
     """
     times: dict[int, dict[str, float]] = defaultdict(dict)
     for use in uses:
@@ -103,21 +104,31 @@ def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> i
             times[location][use.name] = min(use.unused / use.times, 1.0)
     attribution, work = facts.attribution, facts.work
     operators = of_kind(facts.trace, Kind.OPERATOR) & (attribution.calls.backward == backward)
+    starts = facts.attribution.training.steps.spans.start
+    step = np.searchsorted(starts, facts.trace.events.start_ns[work.node], side="right")
     saved = 0.0
     for location, shares in times.items():
         mine = facts.analysis.counted & (work.backward == backward) & (work.location == location)
         is_known = named(facts.trace, operators, shares.__contains__)
         above = nearest_to(work.node[mine], attribution.calls.parent, is_known)
         spent_ns = work.duration_ns[mine]
-        whole_ns = int(spent_ns.sum())
+        step_of = step[mine]
+        whole_ns = _usual_ns(spent_ns, step_of)
         names = np.array([_name(facts, one) if one >= 0 else "" for one in above.tolist()], np.object_)
         matched_ns, unused_ns = 0, 0.0
         for name, share in shares.items():
-            here_ns = int(spent_ns[names == name].sum())
+            here_ns = _usual_ns(spent_ns[names == name], step_of[names == name])
             matched_ns += here_ns
             unused_ns += here_ns * share
         saved += whole_ns * unused_ns / matched_ns if matched_ns else 0.0
     return int(saved) // facts.devices
+
+
+def _usual_ns(time_ns: Int64, step: Int64) -> int:
+    """The sum of some times, of each step at most twice the (lower) median of the steps."""
+    _, place = np.unique(step, return_inverse=True)
+    by_step = np.sort(np.bincount(place, weights=time_ns))
+    return int(np.minimum(by_step, 2 * by_step[(len(by_step) - 1) // 2]).sum()) if len(by_step) else 0
 
 
 def both_passes_ns(facts: Facts, forward: Iterable[OperatorUse], backward: Iterable[OperatorUse]) -> int:
