@@ -250,7 +250,7 @@ class RunWatch:
                 if one.kind is PassKind.TRAINING:
                     self.steps.resume()
                 self._pause_steps(is_between=is_between)
-            if self.without_steps is not None and one.batches == _BATCHES_WITHOUT_STEP:
+            if not self._loop.has_begun and one.batches == _BATCHES_WITHOUT_STEP and self.without_steps is not None:
                 self.evaluations, self.without_steps = self.without_steps(), None
             if self.evaluations is not None and (one.kind is PassKind.EVALUATION or not self._loop.has_begun):
                 began_ns = self._loop.timer.now_ns()
