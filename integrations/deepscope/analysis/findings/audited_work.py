@@ -104,8 +104,7 @@ def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> i
             times[location][use.name] = min(use.unused / use.times, 1.0)
     attribution, work = facts.attribution, facts.work
     operators = of_kind(facts.trace, Kind.OPERATOR) & (attribution.calls.backward == backward)
-    starts = facts.attribution.training.steps.spans.start
-    step = np.searchsorted(starts, facts.trace.events.start_ns[work.node], side="right")
+    step = attribution.training.steps.of(facts.trace.events.start_ns[work.node])
     saved = 0.0
     for location, shares in times.items():
         mine = facts.analysis.counted & (work.backward == backward) & (work.location == location)
