@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from deepscope.report.tables import TABLES
+from deepscope.report.tables import TABLES, table_of_steps
 from golden import matches_golden
 from recorded_traces import (
     OWN_TRACES,
@@ -346,7 +346,7 @@ def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
         lines = [*report["lines"], report["no_line"]]
         assert sum(line["self_device_ns"] for line in lines) == device_ns
         rows = list(csv.DictReader(io.StringIO(csv_report(profile, by=by))))
-        assert len(rows) == len(TABLES[by].rows(profile)) + (by == "line")
+        assert len(rows) == len(TABLES[table_of_steps(by, profile)].rows(profile)) + (by == "line")
         for width in (80, 160):
             table = text_report(profile, by=by, width=width).split("\n\n")[1]
             assert max(map(cell_len, table.splitlines())) <= width
