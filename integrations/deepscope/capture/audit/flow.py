@@ -96,7 +96,7 @@ class _Storage:
 
     def __init__(self, storage: Any) -> None:
         self.reference = StorageWeakRef(storage)
-        self.is_torchs = bool(storage.resizable())
+        self.is_torchs = _is_resizable(storage)
         """Not NumPy's, or another process's, which change it without an operator."""
         self.writers: list[int] = []
         """The operations that made what it holds."""
@@ -315,6 +315,12 @@ def tensors_of(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 def _is_double(tensor: torch.Tensor) -> bool:
     """Whether it has 64 bits a number; a tensor without dimensions does not count: it may be a number of Python's."""
     return tensor.dtype in _DOUBLE and tensor.dim() > 0
+
+
+def _is_resizable(storage: Any) -> bool:
+    """Whether torch alone has these bytes; False where this torch does not tell."""
+    tells = getattr(storage, "resizable", None)
+    return tells is not None and bool(tells())
 
 
 def _covers_storage(tensor: torch.Tensor) -> bool:
