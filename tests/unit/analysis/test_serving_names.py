@@ -8,7 +8,7 @@ from deepscope.analysis.tables.serving import serving_step
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "read"),
     [
         ("execute_context_2(512)_generation_0(0)", ("prefill", 2, 512)),
         ("execute_context_0(0)_generation_7(7)", ("decode", 7, 7)),
@@ -26,8 +26,8 @@ from deepscope.analysis.tables.serving import serving_step
         ("step[TARGET_VERIFY bs=4]", ("verify", 4, None)),
     ],
 )
-def test_a_step_tells_its_phase_requests_and_tokens(name: str, told: tuple[str, int, int | None]) -> None:
-    assert serving_step(name) == told
+def test_a_step_tells_its_phase_requests_and_tokens(name: str, read: tuple[str, int, int | None]) -> None:
+    assert serving_step(name) == read
 
 
 @pytest.mark.parametrize(
