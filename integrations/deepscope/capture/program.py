@@ -237,8 +237,7 @@ class _OptimizerSteps:
 
         from deepscope.capture.process_hooks.live_objects import live_objects
 
-        is_own = self._may_record_itself and _RECORDER in sys.modules
-        if self._is_begun or is_own or live_objects([Optimizer])[0]:
+        if self._is_begun or self._records_itself or live_objects([Optimizer])[0]:
             return None
         self._may_record_itself = False  # the recorder is there now
         window = self._begin().recording.evaluation_window("predict")
@@ -257,8 +256,13 @@ class _OptimizerSteps:
         if self._callback is not None:
             self._callback()
 
+    @property
+    def _records_itself(self) -> bool:
+        """Whether the program does, and is left to it."""
+        return self._may_record_itself and _RECORDER in sys.modules
+
     def _begin_recording(self) -> None:
-        if self._may_record_itself and _RECORDER in sys.modules:
+        if self._records_itself:
             self._watch.close()
             return
         from deepscope.capture import process_facts
