@@ -71,7 +71,7 @@ describe("Attach to a Running Job", () => {
     const doors = join(runtime, "deepscope");
     await expect.poll(() => existsSync(doors) && readdirSync(doors).some((name) => name.endsWith(".json")), { timeout: WAIT_MS }).toBe(true);
     await choose();
-    const input = bench.page.locator(".quick-input-widget:visible input").first();
+    const input = bench.page.locator(".quick-input-widget:visible .quick-input-box input").first();
     expect(await input.inputValue()).toBe("5");
     await input.fill("0");
     const problem = bench.page.locator(".quick-input-message").filter({ hasText: "from 1 to 10,000" });
@@ -89,7 +89,7 @@ describe("Attach to a Running Job", () => {
 
   it("remembers the number of steps", async () => {
     await choose();
-    expect(await bench.page.locator(".quick-input-widget:visible input").first().inputValue()).toBe("3");
+    expect(await bench.page.locator(".quick-input-widget:visible .quick-input-box input").first().inputValue()).toBe("3");
     await bench.page.keyboard.press("Escape");
   });
 });

@@ -117,7 +117,7 @@ describe("a newer trace of code that is not here", () => {
     renameSync(join(project, PROGRAM), join(project, "deep", "down", OTHER)); // where nobody looks
     await bench.rows("Hot Lines").first().click();
     await (await bench.told("was not found here")).getByRole("button", { name: "Locate Folder…" }).click();
-    const input = bench.page.locator(".quick-input-widget:visible input").first();
+    const input = bench.page.locator(".quick-input-widget:visible .quick-input-box input").first();
     const whereItBegins = bench.page.locator(".quick-input-list .monaco-list-row").filter({ hasText: TRACES });
     await whereItBegins.waitFor(); // before, the dialog would write its own folder over what is typed
     await input.fill(`${join(project, "deep", "down")}/`);

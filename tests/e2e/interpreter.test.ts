@@ -37,7 +37,7 @@ describe("the interpreter", () => {
     await bench.openFile(PROGRAM);
     await running(PYTHON, "pythonExtension");
     await bench.run("DeepScope: Select Interpreter");
-    await bench.page.locator(".quick-input-widget:visible input").first().fill("As the Python Extension");
+    await bench.page.locator(".quick-input-widget:visible .quick-input-box input").first().fill("As the Python Extension");
     await bench.pick("Select the Python", "As the Python Extension Has It");
     await running(other, "pythonExtension");
     bench.editor.set({ "deepscope.interpreter": PYTHON });

@@ -121,7 +121,7 @@ export class Workbench {
    * What comes up elsewhere at that moment may take the focus, which closes quick input: then it is opened again.
    */
   private async quickly(key: string, typed: string, row?: string): Promise<void> {
-    const input = this.page.locator(".quick-input-widget:visible input").first();
+    const input = this.page.locator(".quick-input-widget:visible .quick-input-box input").first();
     const once = async (): Promise<void> => {
       await this.page.keyboard.press(key);
       await input.fill(typed, { timeout: ATTEMPT_MS });
