@@ -36,6 +36,7 @@ def _row(one: RankSummary) -> RankRow:
         device=one.device,
         path=one.path,
         steps=totals.steps,
+        serving_steps=one.serving_steps,
         step_ns=step_ns,
         own_ns=working_ns - parts.get("communication", 0),
         parts=parts,

@@ -28,6 +28,8 @@ class RankRow(msgspec.Struct, kw_only=True):
     device: str = ""
     path: str = ""
     steps: int = 0
+    serving_steps: int = 0
+    """Steps of a server of models, which no time here is divided by: idle time between requests is part of none."""
     step_ns: int = 0
     """A step by its split, to which its parts sum; wall time where there is no split."""
     own_ns: int = 0

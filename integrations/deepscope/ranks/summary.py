@@ -105,6 +105,7 @@ class RankSummary(msgspec.Struct, kw_only=True):
     own: OwnTimes | None = None
     """With indexes in `lines` in place of those in the profile."""
     steps_per_block: int = 1
+    serving_steps: int = 0
     is_cut: bool = False
     """Whether its trace ends in the middle of an event."""
     ascend: AscendRank | None = None
@@ -165,6 +166,7 @@ def summary_of(profile: Profile) -> RankSummary:
         ],
         own=None if own is None else _placed(own, place_of),
         steps_per_block=profile.steps_per_block,
+        serving_steps=len(profile.serving_steps),
         computing_ns=computing_ns,
         communication_ns=communication_ns,
         exposed_ns=exposed_ns,

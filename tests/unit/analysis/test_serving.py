@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from deepscope.quantities import time_text
+from deepscope.ranks.side_by_side import side_by_side
+from deepscope.ranks.summary import summary_of
 from deepscope.records import Profile, ServingPhase
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.csv_report import csv_report
 from deepscope.report.findings import without_findings
 from deepscope.report.json_report import report_object
 from deepscope.report.places_of_work import thread_columns
+from deepscope.report.ranks import ranks_text
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.text import text_report
 from deepscope.store.load import load_profile
@@ -140,3 +144,10 @@ def test_a_trace_without_such_names_shows_nothing_new(tmp_path: Path) -> None:
     found = profile(TraceBuilder().step(1, 0, 100).op("aten::mm", 10, 20), tmp_path / "a.json")
     assert found.serving == found.serving_steps == []
     assert "serving" not in text_report(found)
+
+
+def test_ranks_beside_each_other_count_the_steps_and_tell_times_in_all(tmp_path: Path) -> None:
+    found = [profile(server(rank), tmp_path / f"{rank}.json") for rank in (0, 1)]
+    text = ranks_text(side_by_side([summary_of(one) for one in found]), width=120)
+    whole = time_text(found[0].totals.wall_ns)
+    assert f"5 steps of a server a rank · {whole} in all" in " ".join(text.split())

@@ -270,7 +270,7 @@ def _devices(rows: Sequence[RankRow]) -> str:
 
 
 def _time(report: RanksReport) -> str:
-    steps = [row.steps for row in report.ranks]
+    steps = [row.steps or row.serving_steps for row in report.ranks]
     times = [row.step_ns for row in report.ranks]
     least, most = (time_text(one) or "0" for one in (min(times), max(times)))
     between = f" ({least} to {most})" if least != most else ""
@@ -278,6 +278,6 @@ def _time(report: RanksReport) -> str:
     if not max(steps):
         return f"no steps marked{DOT}{middle}"
     count = f"{min(steps)} to {max(steps)}" if min(steps) < max(steps) else str(max(steps))
-    noun = "step" if count == "1" else "steps"
+    noun = f"step{'' if count == '1' else 's'}{'' if report.has_steps else ' of a server'}"
     outside = outside_words(report.calls_outside_steps)
     return DOT.join(filter(None, (f"{count} {noun} a rank", middle, outside)))
