@@ -225,7 +225,9 @@ export class Workbench {
   }
 
   async showDeepScope(): Promise<void> {
-    await this.page.locator(".activitybar .action-item").filter({ has: this.page.locator('[aria-label*="DeepScope"]') }).first().click();
+    // The label stands within the item, in older editors (1.96) at it.
+    const label = '[aria-label*="DeepScope"]';
+    await this.page.locator(`.activitybar .action-item:is(${label}, :has(${label}))`).first().click();
     await this.page.locator(".pane-header").filter({ hasText: "Hot Lines" }).waitFor();
   }
 
