@@ -474,6 +474,46 @@ def test_an_evaluation_between_two_steps_is_part_of_none(wait: int, folder: Path
     assert profile.audit.steps == 2
 
 
+UNLIKE = """\
+import time
+import torch
+from deepscope.capture.second_window import StepRhythm
+from helper import product
+
+net = torch.nn.Linear(64, 64)
+optimizer = torch.optim.SGD(net.parameters(), 1e-2)
+opened = []
+
+def add(rhythm, length_ns):  # the steps' lengths are the machine's
+    if step % 6 == 3:
+        opened.append(step)
+        return 6
+
+StepRhythm.add = add
+for step in range(20_000):
+    time.sleep(1e-3)
+    if step % 6 == 5:
+        product(torch.ones(32, 32))
+    net(torch.ones(64, 64)).square().mean().backward()
+    optimizer.step()
+    if opened and step > opened[0] + 20:
+        break
+END
+"""
+
+
+def test_a_second_window_has_the_steps_that_are_not_like_those_of_the_first(folder: Path):
+    write(folder, program=UNLIKE)
+    done = run(folder, "--counters", "off", "train.py")
+    assert done.returncode == 0, done.stderr
+    first, second = (load_profile(trace, cache=False) for trace in sorted(traces(folder)))
+    assert (first.trace.window, second.trace.window) == (0, 1)
+    assert [step.number % 6 for step in second.steps] == [5, 0, 1, 2, 3, 4]
+    [product] = [line for line in second.lines if Path(line.file).name == "helper.py"]
+    assert product.calls == 1
+    assert Path(second.trace.path).name in done.stdout.replace("\n", "")  # what is shown
+
+
 UNTRAINED = """\
 import sys
 import torch

@@ -101,9 +101,9 @@ class EvaluationWindow:
             self._pass, self._batches = one, one.batches
 
 
-def options_of_evaluation(options: RecordingOptions) -> RecordingOptions:
+def at_once(options: RecordingOptions) -> RecordingOptions:
     """A recording's options for a window that begins at once, and does not come again."""
-    return replace(options, skip_first=0, wait=0, repeat=1, schedule=None, topics=None, audit=False)
+    return replace(options, skip_first=0, wait=0, repeat=1, schedule=None)
 
 
 _MOST_SCANS = 8

@@ -179,7 +179,7 @@ def record_steps(
     watch = RunWatch()
     from deepscope.capture.compiled.level import ProvenanceHold
     from deepscope.capture.naming import check_template, seen_from_here
-    from deepscope.capture.options import checked_options
+    from deepscope.capture.options import SCHEDULE_NAMES, checked_options
     from deepscope.capture.process_hooks import optimizer_steps
 
     folder = seen_from_here(folder)  # the program may go to another one before its first step
@@ -192,8 +192,9 @@ def record_steps(
     workers = _armed_workers(checked)
     provenance = ProvenanceHold() if checked.compiled_lines else None  # the first step compiles before it is recorded
 
+    chosen = [name for name in SCHEDULE_NAMES if options.get(name) is not None]
     begin = partial(_new_callback, folder, filename, workers, watch, options)
-    steps = _OptimizerSteps(watch, begin, may_record_itself=may_record_itself)
+    steps = _OptimizerSteps(watch, begin, may_record_itself=may_record_itself, follows_steps=not chosen)
     stop_listening = optimizer_steps.listen_to_steps(steps.stepped)
     watch.without_steps = steps.evaluated
     watch.listen()
@@ -219,12 +220,15 @@ def record_steps(
 class _OptimizerSteps:
     """Steps of a program that optimizers end; the first one begins the recording, unless the program has one."""
 
-    def __init__(self, watch: RunWatch, begin: Callable[[], StepCallback], *, may_record_itself: bool) -> None:
+    def __init__(
+        self, watch: RunWatch, begin: Callable[[], StepCallback], *, may_record_itself: bool, follows_steps: bool
+    ) -> None:
         from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
 
         self._watch = watch
         self._begin = begin
         self._may_record_itself = may_record_itself
+        self._follows_steps = follows_steps
         self._leader = LeadingOptimizer()
         self._is_begun = False
         self._callback: StepCallback | None = None
@@ -272,7 +276,9 @@ class _OptimizerSteps:
         self._callback = self._begin()
         if process_facts.find_world_size() == 1:  # ranks would have to pause together
             recording = self._callback.recording
-            self._watch.steps = PausedSteps(recording.pause, recording.resume)
+            if self._follows_steps:
+                recording.follow_steps()
+            self._watch.paused = PausedSteps(recording.pause, recording.resume)
         self._watch.give_to_recording(perf_counter_ns() - began_ns)
 
     def end(self, *, complete: bool) -> StepCallback | None:

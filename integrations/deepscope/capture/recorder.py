@@ -173,6 +173,11 @@ class Recorder:
         return self.is_stopped and (self._audit is None or self._audit.is_over)
 
     @property
+    def is_writing(self) -> bool:
+        """Whether a trace is being written, beside the run."""
+        return self._saver.is_writing
+
+    @property
     def run_id(self) -> str:
         """Of the run that it records, once it has started."""
         return self._session.run_id

@@ -133,7 +133,7 @@ class RunWatch:
         """What records one of them; None where none is to be recorded."""
         self.without_steps: Callable[[], EvaluationWindow | None] | None = None
         """What makes one for a loader's batches where no step is made; None where nobody wants it."""
-        self.steps: PausedSteps | None = None
+        self.paused: PausedSteps | None = None
         """What records the steps; None where it goes on during evaluations."""
         self._is_lost = False
 
@@ -164,6 +164,17 @@ class RunWatch:
         """Of the run up to now, which may go on; None without steps, and in a process that was forked."""
         return None if self._is_lost else self._loop.account()
 
+    @property
+    def steps_ns(self) -> int:
+        """What all steps took up to now, with their data, and what lies between them and is nothing that is known."""
+        timer = self._loop.timer
+        return timer.so_far_ns("steps") + timer.so_far_ns("data") + timer.so_far_ns("rest")
+
+    @property
+    def is_evaluation_open(self) -> bool:
+        """Whether an evaluation is being recorded."""
+        return self.evaluations is not None and self.evaluations.is_open
+
     def give_to_recording(self, time_ns: int) -> None:
         """So much of what passes now was the recorder's work."""
         if self._thread.is_here:
@@ -177,8 +188,8 @@ class RunWatch:
                 self._settle_dead()
             self._loop.end_step()
             self._end_evaluation()
-            if self.steps is not None:
-                self.steps.end_step()
+            if self.paused is not None:
+                self.paused.end_step()
             self._thread.end()
 
     def train(self) -> None:
@@ -246,9 +257,9 @@ class RunWatch:
             one = iterator if isinstance(iterator, LoaderPass) else self._pass_of(iterator)
             is_between = self._loop.is_between_steps
             self._loop.fetch(one, has_gradients=self._may_train())
-            if self.steps is not None:
+            if self.paused is not None:
                 if one.kind is PassKind.TRAINING:
-                    self.steps.resume()
+                    self.paused.resume()
                 self._pause_steps(is_between=is_between)
             if not self._loop.has_begun and one.batches == _BATCHES_WITHOUT_STEP and self.without_steps is not None:
                 self.evaluations, self.without_steps = self.without_steps(), None
@@ -310,18 +321,18 @@ class RunWatch:
         return not self._is_evaluation_next and self._has_gradients()
 
     def _end_evaluation(self, one: LoaderPass | None = None) -> None:
-        if self.evaluations is not None and self.evaluations.is_open:
+        if self.evaluations is not None and self.is_evaluation_open:
             began_ns = self._loop.timer.now_ns()
             self.evaluations.end(one)
             self._give_since(began_ns)
 
     def _pause_steps(self, *, is_between: bool) -> None:
-        if self.steps is not None and is_between and self._loop.is_evaluating:
-            self.steps.pause()
+        if self.paused is not None and is_between and self._loop.is_evaluating:
+            self.paused.pause()
 
     def _resume_steps(self) -> None:
-        if self.steps is not None and not self._loop.is_evaluating:
-            self.steps.resume()
+        if self.paused is not None and not self._loop.is_evaluating:
+            self.paused.resume()
 
     def _give_since(self, began_ns: int) -> None:
         self._loop.timer.give_to_recording(self._loop.timer.now_ns() - began_ns)

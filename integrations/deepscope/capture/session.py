@@ -10,23 +10,27 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import torch
+
 from deepscope.capture import process_facts as process
-from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, options_of_evaluation
+from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, at_once
 from deepscope.capture.loader_pass import length_of
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
-from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
+from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingOptions, checked_options
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.run_timer import write_account
 from deepscope.capture.run_watch import RunWatch
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule, StepAction
+from deepscope.capture.second_window import SecondWindow
 from deepscope.capture.workers.training_side import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
 
@@ -91,6 +95,9 @@ class Recording:
         self._site: CallSite | None = None
         """Where it was started."""
         self._is_callbacks = False
+        self._second: SecondWindow | None = None
+        self._ended_steps = self._steps_ns = 0
+        """Of the run up to its last step, with one before the start that the recording knows of."""
 
     def _new_recorder(self, first_step: int = 0) -> Recorder:
         return Recorder(
@@ -153,6 +160,10 @@ class Recording:
         watch.end_step()
         began_ns = perf_counter_ns()
         self._recorder.step()
+        self._ended_steps += 1
+        if self._second is not None:
+            before_ns, self._steps_ns = self._steps_ns, watch.steps_ns
+            self._second.end_step(self._steps_ns - before_ns)
         if began_ns > self._next_account_ns:
             write_account(watch.account(), self.traces)
             self._next_account_ns = perf_counter_ns() + _ACCOUNT_INTERVAL_NS
@@ -164,10 +175,14 @@ class Recording:
         A window that has steps by then is saved with these, and its cycle is over.
         """
         self._give_to_recording(self._recorder.pause)
+        if self._second is not None:
+            self._give_to_recording(self._second.pause)
 
     def resume(self) -> None:
         """After `pause`: the next step begins."""
         self._give_to_recording(self._recorder.resume)
+        if self._second is not None:
+            self._give_to_recording(self._second.resume)
 
     def _give_to_recording(self, work: Callable[[], None]) -> None:
         began_ns = perf_counter_ns()
@@ -183,6 +198,7 @@ class Recording:
         else:
             self._afresh(first_step=1).start()
         self._is_callbacks = True
+        self._ended_steps = 1
 
     def stop(self, *, complete: bool = True) -> None:
         """End, and return once the traces are written.
@@ -196,6 +212,9 @@ class Recording:
         _open_ones.discard(self)
         try:
             self._recorder.stop(complete=complete)
+            if self._second is not None:
+                self._second.stop()
+                self._second.wait()
             self._recorder.wait(self._recorder.patience_s)
         finally:
             if watch is not None:
@@ -215,6 +234,49 @@ class Recording:
     def wait(self) -> None:
         """Return once the traces of all windows that have ended are written."""
         self._recorder.wait()
+        if self._second is not None:
+            self._second.wait()
+
+    def follow_steps(self) -> None:
+        """Record a second window where the first one is not like the steps behind it; once started.
+
+        Not where ranks would have to agree on it, or the clock says when.
+        """
+        watch = self._watch
+        if (
+            watch is None
+            or not self._recorder.is_chosen
+            or self._options.time is not None
+            or process.find_world_size() > 1
+        ):
+            return
+
+        def make(steps: int) -> Recorder:
+            return self._beside(replace(at_once(self._options), warmup=1, active=steps), first_step=self._ended_steps)
+
+        self._steps_ns = watch.steps_ns
+        self._second = SecondWindow(
+            make,
+            is_free=lambda: (
+                self._recorder.is_at_rest and not self._recorder.is_writing and not watch.is_evaluation_open
+            ),
+            first=lambda: self._recorder.timer.recorded,
+            works_elsewhere=torch.cuda.is_initialized,
+        )
+
+    def _beside(
+        self, options: RecordingOptions, total: int | None = None, *, stage: str = "", first_step: int = 0
+    ) -> Recorder:
+        """What records another window of this run, while this recording rests."""
+        return Recorder(
+            RecordingSession(options, name=self._name, stage=stage, run_id=self._recorder.run_id),
+            Plan(Schedule.of(options, total)),
+            folder=self._folder,
+            first_step=first_step,
+            owner=self._recorder,
+            workers=self._workers,
+            counts_run=False,
+        )
 
     def evaluation_window(self, stage: str = STAGE) -> EvaluationWindow | None:
         """One for this run's evaluations; None where ranks would have to agree on it, or the clock says when.
@@ -224,14 +286,17 @@ class Recording:
         main = self._recorder
         if not main.is_chosen or self._options.time is not None or process.find_world_size() > 1:
             return None
-        options = options_of_evaluation(self._options)
+        options = replace(at_once(self._options), topics=None, audit=False)
 
         def make(batches: int | None) -> Recorder:
-            session = RecordingSession(options, name=self._name, stage=stage, run_id=main.run_id)
-            plan = Plan(Schedule.of(options, batches))
-            return Recorder(session, plan, folder=self._folder, workers=self._workers, counts_run=False)
+            return self._beside(options, batches, stage=stage)
 
-        return EvaluationWindow(make, lambda: self._site is None or main.is_at_rest)
+        return EvaluationWindow(make, self._is_free)
+
+    def _is_free(self) -> bool:
+        """Whether it has not started, or is at rest."""
+        is_at_rest = self._recorder.is_at_rest and (self._second is None or self._second.is_at_rest)
+        return self._site is None or is_at_rest
 
     def iterate(self, loader: Iterable[Item]) -> Iterator[Item]:
         """The items of `loader`, each one a step; the time in the loader is the phase `data`.
@@ -287,7 +352,7 @@ class Recording:
     @property
     def traces(self) -> list[Path]:
         """The files written, oldest first."""
-        return self._recorder.traces
+        return self._recorder.traces + ([] if self._second is None else self._second.traces)
 
     @property
     def profile(self) -> Profile | None:

@@ -629,7 +629,7 @@ def test_a_loader_is_an_evaluations_where_the_program_says_so(job: Job) -> None:
 def pauses(job: Job) -> list[str]:
     """What the recording of steps is asked to do from here on."""
     asked: list[str] = []
-    job.watch.steps = PausedSteps(lambda: asked.append("pause"), lambda: asked.append("resume"))
+    job.watch.paused = PausedSteps(lambda: asked.append("pause"), lambda: asked.append("resume"))
     return asked
 
 
