@@ -239,6 +239,38 @@ def test_results_that_nobody_uses_save_their_part_of_the_lines_work(findings_of)
     assert findings_of(recorded({"places": PLACES, "results": [little]}), "DS037") == []
 
 
+def partly(**changes: Any) -> dict[str, Any]:
+    row = {"place": 0, "first": 2, "rows": 768, "read_rows": 192, "whole": True, "result_bytes": 64}
+    row["operators"] = [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0], [2, "aten::mul", 1, 0]]
+    row["backward"] = [[0, "aten::mm", 2, 2], [0, "aten::threshold_backward", 1, 1]]
+    return {"places": PLACES, "partly_read": [row | changes]}
+
+
+def test_of_a_result_that_is_partly_read_the_other_rows_are_saved_in_both_passes(findings_of):
+    found = found_in(findings_of, partly(), "DS037")
+    assert found.evidence["work_ns"] == 2 * (100 + 240) * US
+    assert found.saving_ns == 2 * 340 * US * 3 // 4
+    assert found.message == "only 192 of 768 positions that are computed here are read later: mm"
+    assert "first before train.py:21: `head(x[:, -1])`" in found.remedy.text
+    assert "before train.py" not in found_in(findings_of, partly(first=0), "DS037").remedy.text
+
+
+def test_where_only_some_calls_compute_too_much_a_finding_is_worth_more_and_says_so(findings_of):
+    some = partly(whole=False, operators=[[0, "aten::mm", 2, 1]])
+    found = found_in(findings_of, some, "DS037")
+    assert found.message.startswith("in 1 of 2 operators here only 192 of 768 positions")
+    assert "`logits_to_keep` in transformers" in found.remedy.text
+    # 30 of 1,000 µs in a step.
+    assert found_in(findings_of, partly(read_rows=768 * 7 // 10, backward=[]), "DS037").saving_ns == pytest.approx(
+        60 * US, rel=0.01
+    )
+    assert findings_of(recorded(partly(read_rows=768 * 7 // 10, backward=[], whole=False)), "DS037") == []
+
+
+def test_more_rows_read_than_there_are_save_nothing(findings_of):
+    assert findings_of(recorded(partly(read_rows=800)), "DS037") == []
+
+
 def test_a_graph_without_a_backward_pass_costs_a_tenth_of_its_work(findings_of):
     row = {"place": 0, "result_bytes": 2**20, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 1]]}
     found = found_in(findings_of, {"places": PLACES, "graphs": [row]}, "DS038")

@@ -22,6 +22,7 @@ from deepscope.analysis.findings import (
     sliced_calls,
     tiny_operators,
     unfused_attention,
+    unused_results,
 )
 from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Finding
@@ -64,7 +65,7 @@ RULES = (
     sliced_calls.RULE,
     needless_work.SAME_WORK,
     precision.DOUBLE_PRECISION,
-    needless_work.UNUSED_RESULTS,
+    unused_results.RULE,
     needless_work.UNUSED_GRAPHS,
     machine.MANY_THREADS,
     needless_work.TABLE_GRADIENTS,

@@ -27,7 +27,6 @@ from deepscope.trace.format.audit import (
     PaddedWork,
     TableGradient,
     UnusedGradients,
-    UnusedResults,
 )
 
 _NAMED = 3
@@ -222,41 +221,6 @@ def _find_same_work(facts: Facts) -> Iterator[Finding]:
 
 
 SAME_WORK = Rule("DS035", "The same work in each step", _find_same_work, measured_on=("cpu",))
-
-
-_ATTENTION = "MultiheadAttention"
-
-
-def _find_unused_results(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).results:
-        saving_ns = unused_ns(facts, one.operators, backward=False)
-        what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
-        names = unused_names(one.operators)
-        yield from found_at(
-            one.place,
-            UNUSED_RESULTS,
-            facts,
-            takes_ns=saving_ns,
-            message=f"{what} in the steps that were looked at: {names}",
-            evidence={
-                "unused_ns": saving_ns,
-                "operators_per_step": sum(use.unused for use in one.operators),
-                "result_bytes_per_step": one.result_bytes,
-            },
-            remedy=_unused_results_remedy(one),
-        )
-
-
-def _unused_results_remedy(one: UnusedResults) -> str:
-    if one.module == _ATTENTION and not one.whole:
-        return "Call the attention with `need_weights=False`: it averages its weights over the heads, for nobody."
-    return (
-        "Leave it out. If some steps use it (a metric that is logged now and then), compute it in those steps alone: "
-        "`if step % N == 0:`."
-    )
-
-
-UNUSED_RESULTS = Rule("DS037", "Results that nobody uses", _find_unused_results, shortens_work=True)
 
 
 _REMEDIES = {

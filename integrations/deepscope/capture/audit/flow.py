@@ -40,6 +40,7 @@ class Operation:
     __slots__ = (
         "call",
         "flops",
+        "forward_node",
         "forward_path",
         "given_elements",
         "graph_inputs",
@@ -74,6 +75,8 @@ class Operation:
         """Whether it reads or makes tensors with 64 bits a number, and whether it makes them of others."""
         self.node = -1
         """The number of its node in autograd's graph; -1 where it has none."""
+        self.forward_node = -1
+        """Of backward work, the number of the node that it is done for."""
         self.graph_inputs: set[int] = set()
         """Of its inputs those that its node leads to."""
         self.result: weakref.ref[torch.Tensor] | None = None
@@ -156,7 +159,7 @@ class Flow:
         number = len(self.operations)
         self.operations.append(operation)
         changed = {id(one): one for one in tensors_of(written)}
-        replaced = {key for key, one in changed.items() if facts.replaces and _covers_storage(one)}
+        replaced = {key for key, one in changed.items() if facts.replaces and covers_storage(one)}
         reads_double = makes_double = False
         for tensor in tensors_of(given):
             reads_double |= _is_double(tensor)
@@ -323,7 +326,8 @@ def _is_resizable(storage: Any) -> bool:
     return tells is not None and bool(tells())
 
 
-def _covers_storage(tensor: torch.Tensor) -> bool:
+def covers_storage(tensor: torch.Tensor) -> bool:
+    """Whether it has all elements of its storage."""
     try:
         return bool(tensor.numel() * tensor.element_size() == untyped_storage(tensor).nbytes())
     except Exception:  # noqa: BLE001 - as in `key_of`

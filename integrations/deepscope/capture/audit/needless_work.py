@@ -6,6 +6,7 @@ import math
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable, Set
+from fractions import Fraction
 from types import CodeType
 
 from deepscope.capture.audit.copies import Copy
@@ -13,6 +14,7 @@ from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork, operator_uses
 from deepscope.capture.audit.padding import Lookup
 from deepscope.capture.audit.places import NumberedPlaces, outermost_of, wholly
+from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import (
     Broadcast,
@@ -20,6 +22,7 @@ from deepscope.trace.format.audit import (
     DoubleWork,
     NeedlessCopies,
     PaddedWork,
+    PartlyReadResults,
     SameWork,
     UnusedResults,
 )
@@ -107,6 +110,54 @@ def used(watch: Watch, *, unread_is_used: bool) -> set[int]:
     flow = watch.flow
     given = [number for one in watch.gradients.all for number in one.operations]
     return flow.reaching([*flow.sinks(), *flow.kept(unread_is_used=unread_is_used), *given])
+
+
+_FEW = 0.5
+"""At most so many rows are read."""
+
+
+def partly_read(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[PartlyReadResults]:
+    """Of the first step, the most computed first: operators one behind the other of which the same rows are read."""
+    if watch.row_reads.is_blind:
+        return []
+    operations, paths = watch.flow.operations, watch.paths.paths
+    partly = watch.row_reads.partly_read()
+    chosen = live & {number for number, _ in work.forward}
+    few = {number: one for number, one in partly.items() if number in chosen and one.is_read.mean() <= _FEW}
+    uses = work.uses(few.keys())
+    mixed = {use.place for use in uses if 0 < use.unused < use.times}
+    groups: dict[int, set[int]] = {}
+    for number in sorted(few, reverse=True):
+        mine = {number}
+        for reader in few[number].readers & few.keys():
+            if _share(few[reader]) == _share(few[number]):
+                mine |= groups[reader]
+        groups.update(dict.fromkeys(mine, mine))
+    found = []
+    for together in {id(one): one for one in groups.values()}.values():
+        for whole in (True, False):
+            mine = {n for n in together if (places.number_of(paths[operations[n].call.path][-1]) not in mixed) == whole}
+            if not mine:
+                continue
+            most = max(mine, key=lambda n: (operations[n].flops, operations[n].result_bytes, -n))
+            nodes = frozenset().union(*(few[number].nodes for number in mine))
+            found.append(
+                PartlyReadResults(
+                    place=places.number_of(paths[operations[most].call.path][-1]),
+                    first=places.number_of(paths[operations[min(mine)].call.path][-1]),
+                    rows=len(few[most].is_read),
+                    read_rows=few[most].read_rows,
+                    whole=whole,
+                    result_bytes=sum(operations[number].result_bytes for number in mine),
+                    operators=work.uses(mine),
+                    backward=work.backward_uses_of_nodes(mine, nodes),
+                )
+            )
+    return sorted(found, key=lambda one: -one.result_bytes)
+
+
+def _share(one: PartlyRead) -> Fraction:
+    return Fraction(one.read_rows, len(one.is_read))
 
 
 def _module_of(operations: Collection[Operation]) -> str:

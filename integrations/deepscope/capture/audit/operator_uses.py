@@ -28,7 +28,8 @@ class StepWork:
             if one.pass_number < 0 and self._paths[one.call.path] and not one.call.is_loading
         ]
         self._forward = self._by_line(self.forward)
-        self._backward = self._by_line((number, one) for number, one in first if one.pass_number >= 0)
+        self.backward = [(number, one) for number, one in first if one.pass_number >= 0]
+        self._backward = self._by_line(self.backward)
 
     def uses(self, unused: Set[int]) -> list[OperatorUse]:
         """Of the lines of some forward operations, whoever called them, with how many are among these."""
@@ -41,6 +42,13 @@ class StepWork:
         mine = self._at_lines(self._backward, forward)
         behind = {number for number, one in mine if one.forward_path in calls}
         return operator_uses(self._watch, self._places, mine, behind)
+
+    def backward_uses_of_nodes(self, forward: Set[int], nodes: Set[int]) -> list[OperatorUse]:
+        """The same, but of the nodes of these forward operations, and of others with these numbers."""
+        operations = self._watch.flow.operations
+        chosen = ({operations[number].node for number in forward} | nodes) - {-1}
+        behind = {number for number, one in self.backward if one.forward_node in chosen}
+        return operator_uses(self._watch, self._places, self.backward, behind)
 
     def _by_line(self, operations: Iterable[Numbered]) -> dict[PathEntry, list[Numbered]]:
         found: dict[PathEntry, list[Numbered]] = defaultdict(list)

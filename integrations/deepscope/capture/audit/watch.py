@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.utils.flop_counter  # the formulas that `flops_of` asks
 from torch import nn
+from torch.autograd.function import BackwardCFunction
 from torch.optim import Optimizer
 
 from deepscope.capture import torch_compat
@@ -20,6 +21,7 @@ from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
+from deepscope.capture.audit.row_reads import RowReads
 from deepscope.capture.audit.slices import SliceUses
 from deepscope.capture.audit.unseen_uses import UnseenUses
 from deepscope.capture.lines import UserCode
@@ -219,6 +221,7 @@ class Watch:
         self.lookups: list[tuple[int, Lookup]] = []
         """Of sequences with padding, and their operations."""
         self.slices = SliceUses(self.flow)
+        self.row_reads = RowReads(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
         self.constants = Constants(self.flow, fixed_storages(self.flow, modules, optimizers))
         self.copies = Copies(self.flow, parameter_storages(self.flow, modules, optimizers))
@@ -265,12 +268,14 @@ class Watch:
         node = self.nodes.made(call.path)
         graph_inputs = self._graph_inputs(returned) if node >= 0 else set()
         added = self._add(returned, call)
+        facts = self.flow.facts(returned.function)
+        self.row_reads.note(added, facts, returned, node=node, makes=not self.step and not call.is_loading)
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs
             if node >= 0 and not self.step and isinstance(returned.result, torch.Tensor):
                 self.flow.operations[number].result = weakref.ref(returned.result)
-        name = self.flow.facts(returned.function).name
+        name = facts.name
         if name in _FROM_PYTHON and not call.is_loading and returned.result.dim():
             self.flow.use_unread_numbers()
         if not call.is_loading:
@@ -278,7 +283,7 @@ class Watch:
             if added and self.step == 0 and (lookup := lookup_of(name, returned)) is not None:
                 self.lookups.append((added[0], lookup))
             if len(added) == 1:
-                self.constants.note(added[0], self.flow.facts(returned.function), returned)
+                self.constants.note(added[0], facts, returned)
         if name in _ZEROING:
             for tensor in tensors_of(returned.args):
                 self.gradients.clear(tensor)
@@ -302,11 +307,14 @@ class Watch:
     def _note_backward(self, node: Any, returned: Returned, call: OperatorCall) -> None:
         self._last_path = self.nodes.path_of(node) or self._last_path
         has_own_code = call.path not in (0, self.passes[-1])
+        if has_own_code or isinstance(node, BackwardCFunction):
+            self.row_reads.read_wholly(returned.given)
         for number in self._add(returned, call):
             operation = self.flow.operations[number]
             operation.pass_number = len(self.passes) - 1
             operation.forward_path = call.path if has_own_code else self._last_path
             operation.has_user_code = has_own_code
+            operation.forward_node = int(node._sequence_nr())
             self.looked_up.note(number, returned)
 
     def _note_gradient(self, parameter: Any, returned: Returned, call: OperatorCall) -> None:

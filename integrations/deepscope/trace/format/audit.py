@@ -117,6 +117,26 @@ class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the forward work at these lines; `unused` are those that nobody uses."""
 
 
+class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one step computes for each row of a tensor (position, sample) by itself, while some rows are read."""
+
+    place: Count
+    """The line that computes most of it."""
+    first: Count
+    """The line that begins with it."""
+    rows: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    """Of one result."""
+    read_rows: Count
+    """That a later operator reads."""
+    whole: bool = False
+    """Whether that holds each time that these lines call these operators."""
+    result_bytes: Count = 0
+    operators: list[OperatorUse] = []
+    """Of the forward work at these lines; `unused` are those of which some rows are read."""
+    backward: list[OperatorUse] = []
+    """The same of backward work."""
+
+
 class UnusedGraph(msgspec.Struct, frozen=True, omit_defaults=True):
     """Forward work of one step for which autograd kept a graph that no backward pass went through."""
 
@@ -250,6 +270,7 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     double: list[DoubleWork] = []
     tables: list[TableGradient] = []
     results: list[UnusedResults] = []
+    partly_read: list[PartlyReadResults] = []
     graphs: list[UnusedGraph] = []
     padding: list[PaddedWork] = []
     kept: list[KeptGraphs] = []

@@ -1,0 +1,107 @@
+"""Results that nobody uses, wholly or for the most part, as an audit sees them (DS037)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deepscope.analysis.findings.audited_work import (
+    WORTH,
+    audit_of,
+    both_passes_ns,
+    found_at,
+    place_words,
+    unused_names,
+    unused_ns,
+)
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.rule import Rule
+from deepscope.quantities import count_text
+from deepscope.records import Finding
+from deepscope.trace.format.audit import PartlyReadResults, UnusedResults
+
+_ATTENTION = "MultiheadAttention"
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    yield from _find_unused_results(facts)
+    yield from _find_partly_read(facts)
+
+
+def _find_unused_results(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).results:
+        saving_ns = unused_ns(facts, one.operators, backward=False)
+        what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
+        names = unused_names(one.operators)
+        yield from found_at(
+            one.place,
+            RULE,
+            facts,
+            takes_ns=saving_ns,
+            message=f"{what} in the steps that were looked at: {names}",
+            evidence={
+                "unused_ns": saving_ns,
+                "operators_per_step": sum(use.unused for use in one.operators),
+                "result_bytes_per_step": one.result_bytes,
+            },
+            remedy=_unused_results_remedy(one),
+        )
+
+
+def _unused_results_remedy(one: UnusedResults) -> str:
+    if one.module == _ATTENTION and not one.whole:
+        return "Call the attention with `need_weights=False`: it averages its weights over the heads, for nobody."
+    return (
+        "Leave it out. If some steps use it (a metric that is logged now and then), compute it in those steps alone: "
+        "`if step % N == 0:`."
+    )
+
+
+SOME_CALLS_WORTH = 0.05
+"""Where only some calls of a line compute too much, that takes at least this share of the wall time."""
+
+
+def _find_partly_read(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).partly_read:
+        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        saving_ns = int(max(1 - one.read_rows / one.rows, 0.0) * work_ns)
+        yield from found_at(
+            one.place,
+            RULE,
+            facts,
+            takes_ns=saving_ns,
+            worth=WORTH if one.whole else SOME_CALLS_WORTH,
+            message=f"{_calls(one)}{count_text(one.read_rows)} of {count_text(one.rows)} positions that are computed "
+            f"here {'is' if one.read_rows == 1 else 'are'} read later: {unused_names(one.operators)}",
+            evidence={
+                "work_ns": work_ns,
+                "rows": one.rows,
+                "read_rows": one.read_rows,
+                "operators_per_step": sum(use.unused for use in one.operators),
+                "result_bytes_per_step": one.result_bytes,
+            },
+            remedy=_partly_read_remedy(facts, one),
+        )
+
+
+def _calls(one: PartlyReadResults) -> str:
+    if one.whole:
+        return "only "
+    uses = [use for use in one.operators if use.place == one.place and use.unused]
+    return f"in {sum(use.unused for use in uses)} of {sum(use.times for use in uses)} operators here only "
+
+
+def _partly_read_remedy(facts: Facts, one: PartlyReadResults) -> str:
+    words = "Each position is computed by itself. Take the positions first"
+    if not one.whole:
+        return (
+            f"{words}, where these calls come last: a last layer of attention needs keys and values of all positions, "
+            "and all else of those alone. Where a library makes the calls, look for its option (`logits_to_keep` in "
+            "transformers)."
+        )
+    before = f" before {place_words(facts, one.first)}" if one.first != one.place else ""
+    return (
+        f"{words}{before}: `head(x[:, -1])` in place of `head(x)[:, -1]`, `head(x[mask])` in place of `head(x)[mask]`."
+    )
+
+
+RULE = Rule("DS037", "Results that nobody uses", _find, shortens_work=True)

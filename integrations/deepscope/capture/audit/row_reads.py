@@ -1,0 +1,256 @@
+"""Which rows of a result later operators read, where an operator computes each row by itself.
+
+Nothing is kept of a tensor but where it lies in its storage.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of
+from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
+from deepscope.capture.audit.operator_rows import MOST, Places, Sizes, Taken, reads_shape_alone, rows_of, taken_from
+
+Mask = npt.NDArray[np.bool_]
+"""Which rows are read, in the order in which they lie; shape (rows,)."""
+
+
+class PartlyRead(NamedTuple):
+    """A result some rows of which nobody reads."""
+
+    is_read: Mask
+    readers: frozenset[int]
+    """The operations that read it row by row."""
+    nodes: frozenset[int]
+    """Of autograd's graph: backward they make a gradient of the whole of that of a part."""
+
+    @property
+    def read_rows(self) -> int:
+        """How many are read."""
+        return int(self.is_read.sum())
+
+
+class _Result(NamedTuple):
+    """Where the rows of a result lie: all of a storage, each row in one piece."""
+
+    storage: int
+    element_size: int
+    shape: Sizes
+    """Of the dimensions that count rows."""
+    strides: Sizes
+    width: int
+    """Elements of a row."""
+    rows: int
+
+
+class _Read(NamedTuple):
+    """What an operator reads of a storage, in elements."""
+
+    reader: int
+    """The operation that reads it row by row; -1 where it is read whatever becomes of the operation's rows."""
+    by_row: Sizes
+    """The strides for the rows of `reader`."""
+    starts: Places
+    shape: Sizes
+    """Of what is read at each start, for each row."""
+    strides: Sizes
+    nodes: tuple[int, ...]
+    """As of `PartlyRead`."""
+
+
+class RowReads:
+    """Of results of the first step's forward work."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.is_blind = False
+        """Some tensors were of somebody's own kind, and what reads their bytes does not show."""
+        self._flow = flow
+        self._results: dict[int, _Result] = {}
+        self._makers: dict[int, int] = {}
+        """By storage: the operation that made all that it holds."""
+        self._reads: dict[int, list[_Read]] = defaultdict(list)
+        self._wholly: set[int] = set()
+        """Operations all of whose rows are read, or may be."""
+
+    def note(self, added: range, facts: OperatorFacts, returned: Returned, *, node: int, makes: bool) -> None:
+        """A forward operator with this node has returned; `makes`: whether it is work of the first step."""
+        self.is_blind |= getattr(returned.function, "_schema", None) is None
+        if facts.is_view or reads_shape_alone(facts.name):
+            return
+        first = next((one for one in tensors_of((returned.result,)) if _is_strided(one)), None)
+        written = facts.written(returned.args, returned.kwargs)
+        if first is not None and not written and self._is_among(first, returned):
+            return  # a view, of which the schema says nothing
+        rows = rows_of(facts.name, returned, first) if makes and first is not None and len(added) == 1 else None
+        result = None
+        if first is not None and rows is not None and (not written or (len(written) == 1 and written[0] is first)):
+            result = self._laid_out(first, rows.dimensions)
+        for place, argument in enumerate(returned.given):
+            for tensor in tensors_of((argument,)):
+                maker = self._maker_of(tensor)
+                if maker is None:
+                    continue
+                if rows is not None and result is not None and first is not None:
+                    self._read(tensor, maker, added[0], rows.dimensions, rows.read(place, tensor, first))
+                elif place == 0 and (taken := taken_from(facts.name, returned.args)) is not None:
+                    self._take(tensor, maker, node, taken)
+                else:
+                    self._read(tensor, maker)
+        if result is None:
+            self.read_wholly(written)
+        for tensor in tensors_of((*written, returned.result)):
+            self._makers.pop(self._flow.key_of(tensor) or 0, None)
+        if result is not None:
+            self._results[added[0]] = result
+            self._makers[result.storage] = added[0]
+
+    def read_wholly(self, values: Iterable[Any]) -> None:
+        """Somebody may read, or write to, any part of the tensors among these."""
+        for tensor in tensors_of(values):
+            maker = self._maker_of(tensor)
+            if maker is not None:
+                self._wholly.add(maker)
+
+    def partly_read(self) -> dict[int, PartlyRead]:
+        """By operation, where some rows are read and some are not; results that somebody may still read are read."""
+        masks: dict[int, Mask] = {}
+        found = {}
+        for number, result in reversed(self._results.items()):
+            reads = self._reads.get(number)
+            flow = self._flow
+            is_known = flow.is_gone(result.storage) and not flow.is_used_unseen(result.storage)
+            if number in self._wholly or not reads or not is_known:
+                continue
+            mask = self._mask(result, reads, masks)
+            if mask is not None and mask.any() and not mask.all():
+                masks[number] = mask
+                readers = frozenset(one.reader for one in reads)
+                nodes = frozenset(node for one in reads for node in one.nodes)
+                found[number] = PartlyRead(mask, readers, nodes)
+        return found
+
+    def _maker_of(self, tensor: torch.Tensor) -> int | None:
+        """The operation whose rows a tensor views, as far as it is not known to be read wholly."""
+        if not is_plain(tensor):
+            self.is_blind = True
+            return None
+        maker = self._makers.get(self._flow.key_of(tensor) or 0)
+        if maker is None or maker in self._wholly:
+            return None
+        if not _is_strided(tensor) or tensor.element_size() != self._results[maker].element_size:
+            self._wholly.add(maker)
+            return None
+        return maker
+
+    def _is_among(self, tensor: torch.Tensor, returned: Returned) -> bool:
+        key = self._flow.key_of(tensor)
+        return key is not None and any(self._flow.key_of(one) == key for one in tensors_of(returned.given))
+
+    def _laid_out(self, tensor: torch.Tensor, dimensions: int) -> _Result | None:
+        """How a result of so many dimensions of rows lies; None where its rows are not in one piece each."""
+        key, shape, strides = self._flow.key_of(tensor), tuple(tensor.shape), tensor.stride()
+        width = prod(shape[dimensions:])
+        step = 1
+        for size, stride in zip(reversed(shape[dimensions:]), reversed(strides[dimensions:]), strict=True):
+            if size > 1 and stride != step:
+                return None
+            step *= size
+        rows = prod(shape[:dimensions])
+        if not key or rows < 2 or not width or rows > MOST or not covers_storage(tensor):
+            return None
+        by_row = strides[:dimensions]
+        if any(size > 1 and (stride % width or not stride) for size, stride in zip(shape, by_row, strict=False)):
+            return None
+        return _Result(key, tensor.element_size(), shape[:dimensions], tuple(by_row), width, rows)
+
+    def _read(
+        self,
+        tensor: torch.Tensor,
+        maker: int,
+        reader: int = -1,
+        dimensions: int = 0,
+        by_row: tuple[Sizes, Sizes] | None = None,
+    ) -> None:
+        made = self._results[maker]
+        is_part = tensor.numel() < made.rows * made.width
+        if by_row is None:
+            if not is_part:
+                self._wholly.add(maker)
+                return
+            by_row, reader, dimensions = (tuple(tensor.shape), tuple(tensor.stride())), -1, 0
+        shape, strides = by_row
+        starts = np.array([tensor.storage_offset()], np.int64)
+        nodes = tuple(self._nodes(tensor, maker)) if is_part else ()
+        self._reads[maker].append(
+            _Read(reader, strides[:dimensions], starts, shape[dimensions:], strides[dimensions:], nodes)
+        )
+
+    def _take(self, tensor: torch.Tensor, maker: int, node: int, taken: Taken) -> None:
+        nodes = (*self._nodes(tensor, maker), node)
+        self._reads[maker].append(_Read(-1, (), taken.starts, taken.shape, taken.strides, nodes))
+
+    def _nodes(self, tensor: torch.Tensor, maker: int) -> Iterator[int]:
+        """The nodes of the views that lead from a result to a tensor."""
+        node, first = tensor.grad_fn, self._flow.operations[maker].node
+        while node is not None and first >= 0:
+            number = int(node._sequence_nr())
+            if number <= first:
+                return
+            yield number
+            node = node.next_functions[0][0] if len(node.next_functions) == 1 else None
+
+    def _mask(self, result: _Result, reads: Sequence[_Read], masks: dict[int, Mask]) -> Mask | None:
+        """The rows that some reads are of; None for all."""
+        mask = np.zeros(result.rows, np.bool_)
+        for one in reads:
+            starts, shape, strides = one.starts, one.shape, one.strides
+            if one.reader >= 0:
+                reader, rows_read = self._results[one.reader], masks.get(one.reader)
+                if rows_read is None:
+                    shape, strides = reader.shape + shape, one.by_row + strides
+                    if prod(n for n, step in zip(shape, strides, strict=True) if step) >= result.rows * result.width:
+                        return None
+                else:
+                    lies = _grid(reader.shape, reader.strides) // reader.width
+                    starts = starts + _grid(reader.shape, one.by_row)[rows_read[lies]]
+            if not _mark(mask, result.width, starts, shape, strides):
+                return None
+        return mask
+
+
+def _is_strided(tensor: torch.Tensor) -> bool:
+    return is_plain(tensor) and tensor.layout is torch.strided and not tensor.is_nested
+
+
+def _grid(shape: Sizes, strides: Sizes) -> Places:
+    """Where each of so many places lies, the last dimension fastest; shape (product of `shape`,)."""
+    found = np.zeros(1, np.int64)
+    for size, stride in zip(shape, strides, strict=True):
+        found = (found[:, None] + np.arange(size, dtype=np.int64) * stride).reshape(-1)
+    return found
+
+
+def _mark(mask: Mask, width: int, starts: Places, shape: Sizes, strides: Sizes) -> bool:
+    """Mark the rows, `width` elements each, that a part of this shape at each start may touch; False for too many."""
+    sides = [(size, stride) for size, stride in zip(shape, strides, strict=True) if stride and size > 1]
+    apart = [(size, stride) for size, stride in sides if stride >= width]
+    if len(starts) * prod(size for size, _ in apart) > MOST or not prod(shape):
+        return not prod(shape)
+    within = sum((size - 1) * stride for size, stride in sides if stride < width)
+    starts = (starts[:, None] + _grid(*(tuple(zip(*apart, strict=True)) or ((), ()))[:2])).reshape(-1)
+    first, last = starts // width, (starts + within) // width
+    if (first == last).all():
+        mask[first] = True
+    else:
+        edges = np.zeros(len(mask) + 1, np.int64)
+        np.add.at(edges, first, 1)
+        np.add.at(edges, last + 1, -1)
+        mask |= np.cumsum(edges)[:-1] > 0
+    return True
