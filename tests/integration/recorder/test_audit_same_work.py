@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -141,3 +142,108 @@ def test_work_on_a_tensor_from_before_the_loop_is_the_same_unless_somebody_write
 
     found = looked_at_all(training(image, loss)).account.same
     assert [(one.given, "aten::addmm" in same(one)) for one in found] == ([(True, True)] if kind == "given" else [])
+
+
+SIZE = 24
+
+
+def build_mask(size: int) -> torch.Tensor:
+    rows = [[float(column > row) for column in range(size)] for row in range(size)]
+    return torch.tensor(rows)
+
+
+def filters(size: int) -> torch.Tensor:
+    bank = np.zeros((size, size), dtype=np.float32)
+    for row in range(size):
+        for column in range(size):
+            bank[row, column] = max(0.0, 1 - abs(row - column) / 4)
+    return torch.from_numpy(bank).log1p()
+
+
+def inline(size: int) -> torch.Tensor:
+    return F.relu(torch.as_tensor([row * 0.5 for row in range(size)]).neg())
+
+
+LISTS = itertools.count()
+SHARED = np.zeros((SIZE, SIZE), dtype=np.float32)
+
+
+def drawn(size: int) -> torch.Tensor:
+    return torch.tensor([next(LISTS) + row for row in range(size * size)]).float()
+
+
+def flags(size: int) -> torch.Tensor:
+    return torch.tensor([0.0] * (size * size))
+
+
+def action(size: int) -> torch.Tensor:
+    return torch.tensor([float(number == 3) for number in range(size)])
+
+
+def written_to(size: int) -> torch.Tensor:
+    mask = torch.tensor([float(number % 7) for number in range(size * size)])
+    mask += torch.rand(())
+    return mask
+
+
+def looked_into(size: int) -> torch.Tensor:
+    mask = torch.tensor([float(number % 7) for number in range(size * size)])
+    mask.numpy()[3] = np.random.default_rng().random()
+    return mask
+
+
+def shared(size: int) -> torch.Tensor:
+    SHARED[:] = np.arange(size * size).reshape(size, size)
+    values = torch.from_numpy(SHARED)
+    SHARED[0, 0] = np.random.default_rng().random()
+    return values.exp()
+
+
+def beside_others(size: int) -> torch.Tensor:
+    return torch.tensor([float(number % 7) for number in range(size * size)]) * torch.rand(())
+
+
+def adding(make: Callable[[int], torch.Tensor]) -> Callable[[], None]:
+    """A step that adds what is made to what a layer makes of random numbers."""
+    layer = nn.Linear(8, 1)
+
+    def loss() -> torch.Tensor:
+        made = make(SIZE)
+        return (layer(torch.randn(4, 8)).mean() + made).square().mean()
+
+    return training(layer, loss)
+
+
+@pytest.mark.parametrize("make", [build_mask, filters, inline])
+def test_a_tensor_of_pythons_numbers_is_the_same_where_its_bytes_are(make: Callable[[int], torch.Tensor]):
+    found = looked_at_all(adding(make))
+    rows = [one for one in found.account.same if one.built]
+    if make is inline:
+        assert rows == []  # few numbers are so by chance
+        return
+    (one,) = rows
+    assert [found.places[place].function for place in one.built] == [make.__name__]
+    assert one.whole
+    assert [LINES[found.places[place].line - 1].strip() for place in one.callers] == ["made = make(SIZE)"]
+    assert ("aten::log1p" in same(one)) == (make is filters)
+
+
+@pytest.mark.parametrize("make", [drawn, flags, action, written_to, looked_into, shared, beside_others])
+def test_a_tensor_of_pythons_numbers_that_may_differ_is_not_the_same(make: Callable[[int], torch.Tensor]):
+    found = looked_at_all(adding(make)).account.same
+    assert [one.built for one in found if one.built] == []
+    assert not {"aten::exp", "aten::add_", "aten::mul"} & {name for one in found for name in same(one)}
+
+
+@pytest.mark.parametrize("make", [build_mask, filters])
+def test_the_python_that_makes_it_is_a_part_of_the_saving_and_of_no_other_finding(
+    make: Callable[[int], torch.Tensor], tmp_path: Path
+):
+    profile = recorded_and_looked_at(adding(lambda size: make(5 * size)), tmp_path)
+    (found,) = [one for one in profile.findings if one.code == "DS035"]
+    assert found.function == make.__name__
+    lines = [line for line in profile.lines if line.function == make.__name__]
+    spent = sum(line.python_cpu_ns + line.self_cpu_ns for line in lines)
+    assert 0.3 * spent < found.saving_ns < profile.totals.wall_ns
+    assert "of numbers of Python's that do not change" in found.message
+    assert make.__name__ not in {one.function for one in profile.findings if one.code == "DS013"}

@@ -162,6 +162,66 @@ def test_work_that_is_the_same_is_saved_at_its_line(findings_of):
     assert found.message.endswith(": mm")
 
 
+def building(texts: dict[int, str], **changes: Any) -> TraceBuilder:
+    """Two steps of a millisecond: line 10 takes 600 µs, of which lines 20 and 21 of a function 200 and 300 µs; then
+    line 11 multiplies for 300 µs."""
+    row = {"place": 1, "result_bytes": 64, "built": [1], "callers": [0], "whole": True, "operators": []} | changes
+    places = [[0, 10, "main"], [0, 21, "build"]]
+    audit = {"format": 1, "steps": 2, "operators": 9, "places": places, "same": [row]}
+    builder = TraceBuilder(deepscope={"audit": audit})
+    for number in range(2):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 10, "main", at, 600 * US)
+        builder.line(FILE, 20, "build", at + 50 * US, 200 * US)
+        builder.line(FILE, 21, "build", at + 260 * US, 300 * US)
+        builder.line(FILE, 11, "main", at + 620 * US, 310 * US).op("aten::mm", at + 625 * US, 300 * US)
+    lines = ["def first():", *("    pass" for _ in range(25))]
+    for number, text in texts.items():
+        lines[number - 1 : number] = [text]
+    builder.files[0]["text"] = "\n".join(lines)
+    return builder
+
+
+RETURNED = {9: "def main():", 10: "    m = build(3)", 19: "def build(n):", 20: "    rows = list(range(n))"}
+RETURNED[21] = "    return torch.tensor(rows).float()"
+
+
+@pytest.mark.parametrize(
+    ("texts", "changes", "saved_us"),
+    [
+        ({}, {}, 600),  # the call, with all of the function
+        ({}, {"callers": []}, 500),  # the function; what else its caller does is not known
+        ({10: "    m = x + build(3).exp()"}, {}, 600),
+        ({10: "    m = simulate(build(3))"}, {}, 500),
+        ({10: "    m, y = build(3), simulate()"}, {}, 500),
+        ({}, {"callers": [], "whole": False}, 300),  # the line that makes the tensor
+        ({21: "    return torch.tensor(rows), n"}, {}, 300),
+        ({21: "    m = torch.from_numpy(rows)", 22: "    return m"}, {}, 600),
+        ({21: "    m = torch.from_numpy(rows)", 22: "    return m.to(n), rows"}, {}, 300),
+        ({21: "    m = torch.from_numpy(rows)", 22: "    return Batch(rows, m)"}, {}, 300),
+        ({21: "    yield torch.tensor(rows)"}, {}, 300),
+        ({21: "    m = torch.tensor(rows), simulate()", 22: "    return m"}, {}, 0),
+        ({21: "    return Batch(simulate(n), torch.tensor(rows))"}, {}, 0),
+    ],
+)
+def test_with_a_tensor_that_is_the_same_goes_the_python_that_makes_it(
+    texts: dict[int, str], changes: dict[str, Any], saved_us: int, findings_of
+):
+    found = findings_of(building(RETURNED | texts, **changes), "DS035")
+    assert [one.saving_ns for one in found] == [2 * saved_us * US] * (saved_us > 0)
+    for one in found:
+        assert one.line == 21
+        assert one.message == "each step makes the same here, of numbers of Python's that do not change"
+    promised = {one.line for one in findings_of(building(RETURNED | texts, **changes), "DS013")}
+    assert 21 not in promised if saved_us else 21 in promised
+
+
+def test_without_the_text_no_python_goes_with_it(findings_of):
+    builder = building(RETURNED)
+    builder.files[0]["text"] = ""
+    assert findings_of(builder, "DS035") == []
+
+
 def test_a_step_that_was_held_up_saves_no_more_than_two_usual_ones(findings_of):
     same = [{"place": 0, "result_bytes": 64, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0]]}]
     builder = recorded({"places": PLACES, "same": same})

@@ -112,18 +112,18 @@ def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> i
         above = nearest_to(work.node[mine], attribution.calls.parent, is_known)
         spent_ns = work.duration_ns[mine]
         step_of = step[mine]
-        whole_ns = _usual_ns(spent_ns, step_of)
+        whole_ns = usual_ns(spent_ns, step_of)
         names = np.array([_name(facts, one) if one >= 0 else "" for one in above.tolist()], np.object_)
         matched_ns, unused_ns = 0, 0.0
         for name, share in shares.items():
-            here_ns = _usual_ns(spent_ns[names == name], step_of[names == name])
+            here_ns = usual_ns(spent_ns[names == name], step_of[names == name])
             matched_ns += here_ns
             unused_ns += here_ns * share
         saved += whole_ns * unused_ns / matched_ns if matched_ns else 0.0
     return int(saved) // facts.devices
 
 
-def _usual_ns(time_ns: Int64, step: Int64) -> int:
+def usual_ns(time_ns: Int64, step: Int64) -> int:
     """The sum of some times, of each step at most twice the (lower) median of the steps."""
     _, place = np.unique(step, return_inverse=True)
     by_step = np.sort(np.bincount(place, weights=time_ns))

@@ -12,7 +12,6 @@ from deepscope.analysis.findings.audited_work import (
     found_at,
     location_of,
     place_words,
-    unused_names,
     unused_ns,
 )
 from deepscope.analysis.findings.calls_below import cost_ns
@@ -196,31 +195,6 @@ def _find_kept_graphs(facts: Facts) -> Iterator[Finding]:
 
 
 KEPT_GRAPHS = Rule("DS042", "Graphs kept beyond their step", _find_kept_graphs)
-
-
-def _find_same_work(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).same:
-        saving_ns = unused_ns(facts, one.operators, backward=False)
-        names = unused_names(one.operators)
-        yield from found_at(
-            one.place,
-            SAME_WORK,
-            facts,
-            takes_ns=saving_ns,
-            message=f"each step computes the same here, from constants or tensors that no step changes: {names}",
-            evidence={
-                "same_ns": saving_ns,
-                "operators_per_step": sum(use.unused for use in one.operators),
-                "result_bytes_per_step": one.result_bytes,
-            },
-            remedy="Compute it once, before the loop, and hand it on; anew only where what it is computed from changes."
-            if one.given
-            else "Compute it once, where the model is made, and keep it as a buffer "
-            "(`register_buffer(…, persistent=False)`); for changing lengths keep the longest and slice it.",
-        )
-
-
-SAME_WORK = Rule("DS035", "The same work in each step", _find_same_work, measured_on=("cpu",))
 
 
 _REMEDIES = {

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from deepscope.analysis.array_ops.ancestry import nearest, self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings import beside_training, data_loader, sliced_calls, tiny_operators
+from deepscope.analysis.findings import beside_training, data_loader, same_work, sliced_calls, tiny_operators
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import line_remedy
@@ -26,7 +26,8 @@ from deepscope.trace.names import stepped_optimizer
 
 def claimed_by_others(facts: Facts) -> Intervals:
     """When the training thread loaded data (DS003), was on a line that loops over operators (DS007), is called with
-    slices (DS034) or logs (DS019), or started workers anew (DS021), as far as that is found.
+    slices (DS034), makes the same anew (DS035) or logs (DS019), or started workers anew (DS021), as far as that is
+    found.
 
     For traces of the CPU alone.
     """
@@ -34,7 +35,12 @@ def claimed_by_others(facts: Facts) -> Intervals:
 
 
 def _claimed_by_others(facts: Facts) -> Intervals:
-    others = (_loading_and_loops(facts), beside_training.logging(facts), data_loader.restarts(facts))
+    others = (
+        _loading_and_loops(facts),
+        beside_training.logging(facts),
+        data_loader.restarts(facts),
+        same_work.built_anew(facts),
+    )
     return union(np.concatenate([one.start for one in others]), np.concatenate([one.end for one in others]))
 
 

@@ -161,6 +161,71 @@ def loops_in_function(trace: Trace, location: Location) -> bool:
     return any(isinstance(one, _LOOPS) for one in (ast.walk(functions[-1]) if functions else ()))
 
 
+_MAKERS = frozenset({"tensor", "as_tensor", "asarray", "from_numpy"})
+"""Functions that make a tensor of numbers."""
+_OF_TORCH = frozenset({"torch", "F"})
+
+
+def makes_tensor(trace: Trace, location: Location, names: frozenset[str] = frozenset()) -> bool:
+    """Whether a line's statement calls nothing but what makes a tensor, or takes one, or functions of these names.
+
+    False where the text is not known.
+    """
+    statement = _statement(trace, location)
+    called = list(_outermost_calls(statement)) if statement is not None else []
+    return bool(called) and all(_is_of_tensors(call, names) for call in called)
+
+
+def is_returned(trace: Trace, location: Location) -> bool:
+    """Whether what a line makes is all that its function makes and returns; False where the text is not known.
+
+    It is the one `return` itself, or it assigns the one name of the function's own that all of them read.
+    """
+    statement, tree = _statement(trace, location), _tree(_text(trace, location.file))
+    around = list(_enclosing(tree, location.line)) if tree is not None else []
+    functions = [one for one in around if isinstance(one, _FUNCTIONS[1:])]
+    if statement is None or not functions:
+        return False
+    nodes = list(ast.walk(functions[-1]))
+    returned = [node for node in nodes if isinstance(node, ast.Return)]
+    several = (ast.Tuple, ast.List, ast.Dict)
+    if any(one.value is None or isinstance(one.value, several) for one in returned) or any(
+        isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)) for node in nodes
+    ):
+        return False
+    if isinstance(statement, ast.Return):
+        return len(returned) == 1
+    made = _stored(functions[-1])
+    read = [{node.id for node in ast.walk(one) if isinstance(node, ast.Name)} & made for one in returned]
+    return bool(read) and all(names == _stored(statement) and len(names) == 1 for names in read)
+
+
+def _statement(trace: Trace, location: Location) -> ast.stmt | None:
+    """The innermost statement that a line is of."""
+    tree = _tree(_text(trace, location.file)) if location.exact else None
+    around = list(_enclosing(tree, location.line)) if tree is not None else []
+    return around[-1] if around and not hasattr(around[-1], "body") else None
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+
+
+def _outermost_calls(statement: ast.stmt) -> Iterator[ast.Call]:
+    left: list[ast.AST] = [statement]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Call):
+            yield node
+        else:
+            left += ast.iter_child_nodes(node)
+
+
+def _is_of_tensors(call: ast.Call, others: frozenset[str]) -> bool:
+    names = _dotted(call.func, through_calls=True).split(".")
+    return names[0] in _OF_TORCH or any(name in _MAKERS or name in others or name.endswith("Tensor") for name in names)
+
+
 def _enclosing(node: ast.AST, line: int) -> Iterator[ast.stmt]:
     """The statements that hold a line, the outermost first."""
     for child in ast.iter_child_nodes(node):

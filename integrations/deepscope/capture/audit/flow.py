@@ -196,10 +196,19 @@ class Flow:
         state = self._storages.get(key)
         return state is not None and state.is_used_unseen
 
+    def is_torchs(self, key: int) -> bool:
+        """Whether torch alone has a storage's bytes, so that operators alone change them."""
+        state = self._storages.get(key)
+        return state is not None and state.is_torchs
+
+    def is_unwritten(self, key: int) -> bool:
+        """Whether no operation wrote to a storage, and nobody may have looked at it, or written to it, unseen."""
+        state = self._storages.get(key)
+        return state is not None and not state.writers and not state.is_used_unseen
+
     def is_untouched(self, key: int) -> bool:
         """Whether no operation wrote to a storage of torch's own, and nobody may have done so unseen."""
-        state = self._storages.get(key)
-        return state is not None and state.is_torchs and not state.writers and not state.is_used_unseen
+        return self.is_torchs(key) and self.is_unwritten(key)
 
     def is_gone(self, key: int) -> bool:
         """Whether nobody has a storage any more."""

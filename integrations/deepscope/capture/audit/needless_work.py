@@ -9,6 +9,7 @@ from collections.abc import Collection, Hashable, Set
 from fractions import Fraction
 from types import CodeType
 
+from deepscope.capture.audit.constants import Built
 from deepscope.capture.audit.copies import Copy
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork, operator_uses
@@ -29,18 +30,37 @@ from deepscope.trace.format.audit import (
 
 
 def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
-    """Of the first step."""
+    """Of the first step, by function."""
     operations, paths = watch.flow.operations, watch.paths.paths
     same = {number: given for number, given in watch.constants.same().items() if paths[operations[number].call.path]}
+    built = [one for one in watch.constants.built() if paths[one.path]]
     by_function: dict[CodeType, list[int]] = defaultdict(list)
     for number in same:
         by_function[paths[operations[number].call.path][-1][0]].append(number)
+    others = {
+        *(
+            one.call.path
+            for number, one in enumerate(operations)
+            if one.step == 0 and one.computes and number not in same
+        ),
+        *(one.path for one in built if not one.is_same),
+    }
+    other_lines = {entry for path in others for entry in paths[path]}
+    other_functions = {code for code, _ in other_lines}
+    made: dict[CodeType, list[Built]] = defaultdict(list)
+    for one in built:
+        if one.is_same and paths[one.path][-1] not in other_lines:
+            made[paths[one.path][-1][0]].append(one)
     found = []
-    for code, numbers in by_function.items():
+    for code in dict.fromkeys((*by_function, *made)):
+        numbers, mine = by_function[code], made[code]
         weights: Counter[int] = Counter()
-        for number in numbers:
-            one = operations[number]
-            weights[places.number_of(paths[one.call.path][-1])] += one.result_bytes + 1
+        for path, size in [
+            *((operations[number].call.path, operations[number].result_bytes) for number in numbers),
+            *((one.path, one.result_bytes) for one in mine),
+        ]:
+            weights[places.number_of(paths[path][-1])] += size + 1
+        callers = {entry for one in mine for entry in paths[one.path][-2:-1]}
         forward = [
             (number, one)
             for number, one in enumerate(operations)
@@ -49,9 +69,13 @@ def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
         found.append(
             SameWork(
                 place=weights.most_common(1)[0][0],
-                result_bytes=sum(operations[number].result_bytes for number in numbers),
+                result_bytes=sum(operations[number].result_bytes for number in numbers)
+                + sum(one.result_bytes for one in mine),
                 given=any(same[number] for number in numbers),
                 operators=operator_uses(watch, places, forward, set(same)),
+                built=sorted({places.number_of(paths[one.path][-1]) for one in mine}),
+                callers=sorted(map(places.number_of, callers if callers.isdisjoint(other_lines) else ())),
+                whole=bool(mine) and code not in other_functions,
             )
         )
     return sorted(found, key=lambda one: -one.result_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from _thread import get_ident
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,10 +15,11 @@ from torch.autograd.function import BackwardCFunction
 from torch.optim import Optimizer
 
 from deepscope.capture import torch_compat
+from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.copies import Copies, parameter_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
+from deepscope.capture.audit.operator_facts import is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
 from deepscope.capture.audit.row_reads import RowReads
@@ -111,97 +112,6 @@ class LookedUpRows:
         return sorted(found)
 
 
-Value = Hashable
-"""Equal for two tensors that hold the same because they were computed in the same way."""
-
-
-class Constants:
-    """Of some steps; `fixed` are the storages that no step changes."""
-
-    def __init__(self, flow: Flow, fixed: Iterable[int]) -> None:
-        self._flow = flow
-        self._values: dict[int, Value] = {key: ("fixed", key) for key in fixed}
-        """By storage: how its bytes came about; only of those that are the same in each step."""
-        self._given: dict[Value, frozenset[int]] = {}
-        """The storages from before these steps that a value is computed from, those of `fixed` apart."""
-        self._made: list[tuple[int, Value, list[int]]] = []
-        """Operation, what it computes, and the storages that it writes to."""
-        self._spoiled: dict[int, int] = {}
-        """By storage: the last operation that wrote to it what differs from step to step."""
-
-    def note(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
-        """An operator has returned, outside of backward passes."""
-        value = self._value_of(facts, returned)
-        changed = (returned.result, *facts.written(returned.args, returned.kwargs))
-        written = [key for one in tensors_of(changed) if (key := self._flow.key_of(one))]
-        if value is None:
-            for key in written:
-                self._values.pop(key, None)
-                self._spoiled[key] = number
-            return
-        if not written:
-            return
-        for key in written:
-            self._values[key] = value
-        self._made.append((number, value, written))
-
-    def same(self) -> dict[int, bool]:
-        """The operations of the first step that the second one has, too, and whose results nothing changes.
-
-        With each stands whether it is computed from a tensor that is no module's and that neither step changes.
-        """
-        operations = self._flow.operations
-        later = {value for number, value, _ in self._made if operations[number].step == 1}
-        return {
-            number: bool(self._given[value])
-            for number, value, written in self._made
-            if operations[number].step == 0
-            and value in later
-            and not any(self._spoiled.get(key, -1) > number for key in written)
-            and all(map(self._flow.is_untouched, self._given[value]))
-        }
-
-    def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
-        if facts.is_opaque or facts.is_random or facts.reads_to_host:
-            return None
-        parts: list[Value] = [facts.name]
-        given: frozenset[int] = frozenset()
-        for one in (*returned.args, *sorted(returned.kwargs.items())):
-            tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
-            if not tensors:
-                parts.append(repr(one))
-            for tensor in tensors:
-                key = self._flow.key_of(tensor) or 0
-                value = self._values.get(key)
-                if value is None and self._flow.is_untouched(key):
-                    value = ("given", key)
-                    given |= {key}
-                if value is None or tensor.requires_grad:
-                    return None
-                given |= self._given.get(value, frozenset())
-                parts.append((value, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()))
-        result = hash(tuple(parts))
-        self._given[result] = given
-        return result
-
-
-def fixed_storages(
-    flow: Flow, modules: Iterable[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]
-) -> set[int]:
-    """The storages of the modules' parameters and buffers that no optimizer changes."""
-    changed = {id(one) for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]}
-    found = set()
-    for module in modules:
-        fields = module.__dict__
-        for name in ("_parameters", "_buffers"):
-            for tensor in (fields.get(name) or {}).values():
-                if isinstance(tensor, torch.Tensor) and id(tensor) not in changed and not tensor.requires_grad:
-                    key = flow.key_of(tensor)
-                    if key:
-                        found.add(key)
-    return found
-
-
 _MOST_OPERATORS = 500_000
 _NORMS = frozenset({"aten::_foreach_norm", "aten::linalg_vector_norm", "aten::norm"})
 _FROM_PYTHON = frozenset({"aten::lift_fresh"})
@@ -276,8 +186,10 @@ class Watch:
             if node >= 0 and not self.step and isinstance(returned.result, torch.Tensor):
                 self.flow.operations[number].result = weakref.ref(returned.result)
         name = facts.name
-        if name in _FROM_PYTHON and not call.is_loading and returned.result.dim():
-            self.flow.use_unread_numbers()
+        if name in _FROM_PYTHON and not call.is_loading:
+            if returned.result.dim():
+                self.flow.use_unread_numbers()
+            self.constants.build(returned.result, call.path, self.step)
         if not call.is_loading:
             self._note_slices(name, returned, call, added)
             if added and self.step == 0 and (lookup := lookup_of(name, returned)) is not None:

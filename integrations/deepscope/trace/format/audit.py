@@ -101,6 +101,12 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of its forward work; `unused` are those that compute the same."""
     given: bool = False
     """Whether some of it is computed from a tensor that is no parameter and no buffer."""
+    built: list[Count] = []
+    """Its lines that make the same tensors of numbers of Python's or NumPy's, and compute nothing else; as `place`."""
+    callers: list[Count] = []
+    """The lines that call it for these tensors, if none of them computes anything else."""
+    whole: bool = False
+    """Whether the function, with all that it calls, computes and makes nothing else."""
 
 
 class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,0 +1,141 @@
+"""DS035: what each step computes, or makes of numbers of Python's, though it is the same in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepscope.analysis.array_ops.ancestry import nearest_to
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.findings.audited_work import (
+    WORTH,
+    audit_of,
+    found_at,
+    location_of,
+    unused_names,
+    unused_ns,
+    usual_ns,
+)
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.sliced_calls import is_below
+from deepscope.analysis.findings.source_text import is_returned, makes_tensor
+from deepscope.records import Finding
+from deepscope.trace.arrays import pick
+from deepscope.trace.format.audit import SameWork
+from deepscope.trace.model import Int64
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """What one function does anew."""
+
+    work: SameWork
+    lines: set[int]
+    """Those that are done in vain with all that they call."""
+    runs: Int64
+    """Of these lines, none within another; events, ascending."""
+    built_ns: int
+    """What the runs take."""
+    saving_ns: int
+
+
+def built_anew(facts: Facts) -> Intervals:
+    """When lines made the same tensors of numbers of Python's, as far as a finding promises that time."""
+    events, worth_ns = facts.trace.events, WORTH * facts.wall_ns
+    runs = np.concatenate([np.zeros(0, np.int64), *(one.runs for one in _all(facts) if one.saving_ns >= worth_ns)])
+    return union(events.start_ns[runs], events.end_ns[runs])
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    for one in _all(facts):
+        names = unused_names(one.work.operators)
+        computed = f"from constants or tensors that no step changes: {names}"
+        if one.work.built:
+            computed = f"of numbers of Python's that do not change{f': {names}' if names else ''}"
+        yield from found_at(
+            one.work.place,
+            RULE,
+            facts,
+            takes_ns=one.saving_ns,
+            message=f"each step {'makes' if one.work.built else 'computes'} the same here, {computed}",
+            evidence={
+                "same_ns": one.saving_ns,
+                **({"built_ns": one.built_ns} if one.built_ns else {}),
+                "operators_per_step": sum(use.unused for use in one.work.operators),
+                "result_bytes_per_step": one.work.result_bytes,
+            },
+            remedy="Compute it once, before the loop, and hand it on; anew only where what it is computed from changes."
+            if one.work.given
+            else "Compute it once, where the model is made, and keep it as a buffer "
+            "(`register_buffer(…, persistent=False)`); for changing lengths keep the longest and slice it.",
+        )
+
+
+def _all(facts: Facts) -> list[_Same]:
+    """The largest saving first; what a line calls that is done in vain is a part of that."""
+    return facts.once(_apart)
+
+
+def _apart(facts: Facts) -> list[_Same]:
+    found: list[_Same] = []
+    for one in sorted((_same(facts, work) for work in audit_of(facts).same), key=lambda same: -same.saving_ns):
+        if not is_below(facts, location_of(facts, one.work.place), {line for other in found for line in other.lines}):
+            found.append(one)
+    return found
+
+
+def _same(facts: Facts, work: SameWork) -> _Same:
+    lines = _lines(facts, work)
+    runs = _runs(facts, lines)
+    step = facts.attribution.training.steps.of(facts.trace.events.start_ns[runs])
+    duration_ns = facts.trace.events.duration_ns[runs]
+    usual = usual_ns(duration_ns, step) / max(int(duration_ns.sum()), 1)
+    built_ns = int(usual * _below_ns(facts, lines)) if lines else 0
+    others = [use for use in work.operators if location_of(facts, use.place) not in lines]
+    return _Same(work, lines, runs, built_ns, built_ns + unused_ns(facts, others, backward=False))
+
+
+def _lines(facts: Facts, work: SameWork) -> set[int]:
+    """The lines that make a tensor, and those of the whole function that returns it and of its calls.
+
+    None with a device, where Python's time saves little.
+    """
+    built = {location_of(facts, place) for place in work.built} - {-1}
+    built = {line for line in built if makes_tensor(facts.trace, facts.locations[line])}
+    if facts.has_device or not built or facts.attribution.scopes.source != "scopes":
+        return set()
+    if not any(is_returned(facts.trace, facts.locations[line]) for line in built):
+        return built
+    functions = {(one.file, one.function) for one in (facts.locations[line] for line in built)}
+    names = frozenset(function.rpartition(".")[2] for _, function in functions)
+    callers = {location_of(facts, place) for place in work.callers} - {-1}
+    is_called_alone = bool(callers) and all(makes_tensor(facts.trace, facts.locations[line], names) for line in callers)
+    if is_called_alone:
+        built |= callers  # where the time stands of functions that were too dear to record by the line
+    if is_called_alone or work.whole:
+        built |= {line for line, one in enumerate(facts.locations) if (one.file, one.function) in functions}
+    return built
+
+
+def _below_ns(facts: Facts, lines: set[int]) -> int:
+    """What these lines take on the CPU with all that they call."""
+    group = np.full(facts.lines, -1, np.int64)
+    group[sorted(lines)] = 0
+    return int(facts.attribution.paths.totals(facts.analysis.by_path, group, 1)[0, 2])
+
+
+def _runs(facts: Facts, lines: set[int]) -> Int64:
+    """The runs of some lines on the training thread that lie in no other of them; events, ascending."""
+    runs, events = facts.attribution.runs, facts.trace.events
+    here = events.thread[runs.nodes] == facts.attribution.training.thread
+    chosen = np.isin(runs.location, sorted(lines)) & here
+    rows = np.flatnonzero(chosen)
+    rows = rows[nearest_to(pick(runs.caller, rows), runs.caller, chosen) < 0]
+    nodes = runs.nodes[rows]
+    return np.asarray(nodes[facts.analysis.extent.holds(events.start_ns[nodes])])
+
+
+RULE = Rule("DS035", "The same work in each step", _find, measured_on=("cpu",))
