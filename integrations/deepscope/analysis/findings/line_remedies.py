@@ -78,6 +78,20 @@ _REMEDIES = (
         "Write it every N steps, or at the end of an epoch.",
     ),
     _for(
+        (
+            r"(?:np\.|numpy\.)?random\.(?:sample|shuffle|choice|choices|permutation)",
+            r"(?:.+\.)?rng\.(?:shuffle|permutation)",
+        ),
+        "Draw places, not from a copy or an order of the whole: `rng.integers(len(buffer), size=k)`, or without "
+        "repetition `rng.choice(len(buffer), k, replace=False)` of a `np.random.default_rng()`. Keep the buffer in "
+        "arrays or a list: a `deque` is slow to index.",
+    ),
+    _for(
+        (r"sorted|heapq\.(?:merge|heapify)",),
+        "Where few are needed: `heapq.nlargest(k, …)`, of arrays `np.argpartition`. Where the order is kept: "
+        "`bisect.insort`, or sort once before the loop.",
+    ),
+    _for(
         (r"(?:copy\.)?deepcopy",),
         "Copy values in place (`target.load_state_dict(…)`); for a moving average of weights "
         "`torch.optim.swa_utils.AveragedModel`.",
