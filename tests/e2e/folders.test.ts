@@ -33,7 +33,6 @@ describe("a workspace of two folders", () => {
   it("shows the trace of the folder that the active file is in", async () => {
     for (const name of ["second", "first"]) {
       await bench.openFile(`${name}.py`);
-      await bench.status.locator(`[aria-label*="/${name}/"]`).waitFor();
       const row = bench.rows("Hot Lines").first();
       await row.filter({ hasText: `${name}.py` }).waitFor();
       await row.click();

@@ -7,11 +7,11 @@ import { openPages, type Pages } from "./support/pages";
 import { report, scratch, traces } from "./support/recorded";
 import { OUTPUT, PYTHON } from "./support/surroundings";
 
-const TRAIN = `import sys
+const TRAIN = `import os
 import torch
 from torch import nn
 
-slow = "slow" in sys.argv
+slow = "SLOW" in os.environ  # other arguments would be another program
 net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8))
 optimizer = torch.optim.AdamW(net.parameters())
 for step in range(7):
@@ -51,8 +51,8 @@ dist.destroy_process_group()
 const own = scratch();
 const [runs, ranks] = [join(own.path, "runs"), join(own.path, "ranks")];
 
-async function python(folder: string, ...args: string[]): Promise<void> {
-  await promisify(execFile)(PYTHON, args, { cwd: folder });
+async function python(folder: string, args: string[], environment: Record<string, string> = {}): Promise<void> {
+  await promisify(execFile)(PYTHON, args, { cwd: folder, env: { ...process.env, ...environment } });
 }
 
 beforeAll(async () => {
@@ -64,9 +64,10 @@ beforeAll(async () => {
     writeFileSync(join(folder, name), text);
     writeFileSync(join(folder, "pyproject.toml"), "");
   }
-  await python(runs, "-m", "deepscope", "run", "--topics", "default,memory", "--active", "5", "train.py");
-  await python(runs, "-m", "deepscope", "run", "--topics", "default,memory", "--active", "5", "train.py", "slow");
-  await python(ranks, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "ranks.py");
+  const recorded = ["-m", "deepscope", "run", "--topics", "default,memory", "--active", "5", "train.py"];
+  await python(runs, recorded);
+  await python(runs, recorded, { SLOW: "1" });
+  await python(ranks, ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "ranks.py"]);
 });
 afterAll(() => own.remove());
 
