@@ -119,6 +119,21 @@ def test_a_backbone_without_an_optimizer_is_found_at_its_call(clips: bool):
     assert looked_at(fine_tuning(is_frozen=True, clips=clips)).account.gradients == []
 
 
+def test_a_teacher_is_named_as_a_whole_beside_a_student_of_its_class():
+    teacher, student = Classifier(), Classifier()
+    optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+
+    def step() -> None:
+        x = torch.randn(128, 16)
+        optimizer.zero_grad()
+        goal = teacher(x)
+        F.mse_loss(student(x), goal).backward()
+        optimizer.step()
+
+    (one,) = of_line(looked_at(step), "goal = teacher(x)")
+    assert (one.fate, one.modules, one.whole) == ("no_optimizer", ["Classifier"], True)
+
+
 def adversarial(*, is_detached: bool, is_frozen: bool) -> Callable[[], None]:
     generator = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 16))
     critic = nn.Sequential(nn.Linear(16, 32), nn.LeakyReLU(), nn.Linear(32, 1))

@@ -67,3 +67,42 @@ def test_backward_work_of_the_line_belongs_to_it():
 )
 def test_what_is_used_as_it_is_or_is_no_larger_is_none(loss_of: Loss):
     assert broadcasts(loss_of) == []
+
+
+def test_differences_in_a_few_dimensions_are_more_than_their_distances():
+    (found,) = broadcasts(lambda a, b: (a[:, None, :3] - b[:, :3]).square().sum(-1))
+    assert (found.shape, found.reduced_elements) == ([32, 24, 3], 32 * 24)
+    assert broadcasts(lambda a, b: (a[:, None, :3] * b[:, :3]).sum(-1)) == []
+
+
+@pytest.mark.parametrize("way", ["one_hot", "zeros"])
+def test_a_product_with_a_one_hot_tensor_is_a_look_up(way: str):
+    table = nn.Parameter(torch.randn(60, WIDTH))
+
+    def loss() -> torch.Tensor:
+        ids = torch.randint(60, (4, 8))
+        if way == "one_hot":
+            chosen = F.one_hot(ids, 60).to(table.dtype)
+        else:
+            chosen = torch.zeros(4, 8, 60).scatter_(-1, ids[..., None], 1)
+        return (chosen @ table).square().mean()
+
+    (found,) = looked_at_all(training(nn.ParameterList([table]), loss)).account.broadcasts
+    assert (found.name, found.reduction, found.given_elements) == ("aten::scatter_", "aten::mm", 32)
+    assert {use.name for use in found.operators if use.unused} >= {"aten::scatter_", "aten::mm"}
+
+
+def test_a_one_hot_tensor_that_is_compared_is_none():
+    layer = nn.Linear(WIDTH, 40)
+
+    def loss() -> torch.Tensor:
+        goal = F.one_hot(torch.randint(40, (32,)), 40).float()
+        return F.binary_cross_entropy_with_logits(layer(torch.randn(32, WIDTH)), goal)
+
+    assert looked_at_all(training(layer, loss)).account.broadcasts == []
+
+
+def test_what_one_line_broadcasts_several_times_is_one_row():
+    (found,) = broadcasts(lambda a, b: sum((a[:, None] - part).square().sum() for part in (b, b + 1, b[:12])))
+    assert sum(use.unused for use in found.operators if use.name == "aten::sub") == 3
+    assert (found.shape, found.result_bytes) == ([32, 24, WIDTH], 4 * 32 * (24 + 24 + 12) * WIDTH)

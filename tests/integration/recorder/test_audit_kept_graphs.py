@@ -171,3 +171,18 @@ def test_steps_that_end_before_the_loss_is_used_are_told_apart_all_the_same(
     audited = looked_at_all(step)
     assert len(audited.account.kept) == times
     assert all(audited.places[one.place].function.endswith("add") for one in audited.account.kept)
+
+
+def test_a_loss_that_a_variable_has_until_another_one_comes_is_no_mistake():
+    """As where an update returns its loss, and the step was over before that."""
+    loop = Loop(id)
+    newest = before = torch.zeros(())
+
+    def step() -> None:
+        nonlocal newest, before
+        loop.optimizer.zero_grad()
+        before, newest = newest, loop.model(torch.randn(8, WIDTH)).square().mean()
+        newest.backward()
+        loop.optimizer.step()
+
+    assert kept(step) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrizations, parametrize
 
 from audited_programs import looked_at_all, recorded_and_looked_at, training
 from deepscope.trace.format.audit import SameWork
@@ -247,3 +249,100 @@ def test_the_python_that_makes_it_is_a_part_of_the_saving_and_of_no_other_findin
     assert 0.3 * spent < found.saving_ns < profile.totals.wall_ns
     assert "of numbers of Python's that do not change" in found.message
     assert make.__name__ not in {one.function for one in profile.findings if one.code == "DS013"}
+
+
+def again(step: Callable[[], object]) -> list[SameWork]:
+    """What one step computes more than once."""
+    return [one for one in looked_at_all(step).account.same if one.again]
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_a_parametrized_weight_is_computed_again_by_each_call_of_a_loop(is_cached: bool):
+    cell = parametrizations.orthogonal(nn.Linear(16, 16, bias=False))
+
+    def loss() -> torch.Tensor:
+        state = torch.randn(4, 16)
+        with parametrize.cached() if is_cached else nullcontext():
+            for _ in range(5):
+                state = torch.tanh(cell(state))
+        return state.square().mean()
+
+    found = again(training(cell, loss))
+    assert len(found) == (0 if is_cached else 1)
+    for one in found:
+        uses = {use.name: (use.times, use.unused) for use in one.operators}
+        assert uses["aten::tanh"] == (5, 0)
+        assert max(unused for _, unused in uses.values()) == 4
+        assert one.backward
+
+
+def test_a_model_that_is_called_twice_with_a_batch_is_named_at_the_second_call():
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+
+    def loss() -> torch.Tensor:
+        x, y = torch.randn(8, 16), torch.randint(4, (8,))
+        first = F.cross_entropy(model(x), y)
+        second = model(x).square().mean()
+        return first + second
+
+    found = looked_at_all(training(model, loss))
+    (one,) = (row for row in found.account.same if row.again)
+    assert LINES[found.places[one.place].line - 1].strip() == "second = model(x).square().mean()"
+    assert {use.name: use.unused for use in one.operators} == {
+        "aten::addmm": 2, "aten::relu": 1, "aten::pow": 0, "aten::mean": 0,
+    }  # fmt: skip
+
+
+def test_a_batch_that_changes_in_between_is_another_one():
+    model = nn.Linear(16, 4)
+
+    def loss(change: Callable[[torch.Tensor], object]) -> torch.Tensor:
+        x = torch.randn(8, 16)
+        first = torch.sin(x)
+        change(x)
+        return model(first).sum() + model(torch.sin(x)).square().sum()
+
+    for change in (torch.Tensor.zero_, lambda x: x[0].add_(1), lambda x: x.numpy().fill(1), lambda x: x.data_ptr()):
+        assert again(training(model, lambda change=change: loss(change))) == []
+    assert len(again(training(model, lambda: loss(id)))) == 1
+
+
+def test_what_a_step_needs_twice_is_not_the_same_again():
+    layer, norm = nn.Linear(16, 16), nn.BatchNorm1d(16)
+    both = nn.ModuleList([layer, norm])
+
+    def dropped() -> torch.Tensor:
+        x = layer(torch.randn(8, 16))
+        return F.dropout(x).sum() + F.dropout(x).square().sum()
+
+    def written() -> torch.Tensor:
+        x = torch.randn(8, 16)
+        first, second = x * 2, x * 2
+        first[0] = 0
+        return layer(first).sum() + layer(second).square().sum()
+
+    def detached() -> torch.Tensor:
+        x = layer(torch.randn(8, 16))
+        return layer(x.detach()).sum() - layer(x).sum()
+
+    def normed() -> torch.Tensor:
+        x = torch.randn(8, 16)
+        return layer(norm(x)).sum() + layer(norm(x)).square().sum()
+
+    for loss in (dropped, written, detached, normed):
+        assert again(training(both, loss)) == [], loss.__name__
+
+
+def test_graphs_that_a_backward_pass_has_let_go_of_are_made_again():
+    layer = nn.Linear(16, 16)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+
+    def step() -> None:
+        x = torch.randn(8, 16)
+        optimizer.zero_grad()
+        layer(x).sum().backward()
+        layer(x).square().sum().backward()
+        optimizer.step()
+        layer(x)
+
+    assert again(step) == []

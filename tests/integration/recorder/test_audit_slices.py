@@ -105,6 +105,61 @@ def test_a_batch_that_goes_through_at_once_has_no_loop():
     assert looked_at_all(training(model, loss)).account.slices == []
 
 
+def test_a_head_for_each_step_of_a_layer_is_found_and_not_the_layer_s_own_slices():
+    layer, head = nn.GRU(8, 16, batch_first=True), nn.Linear(16, 3)
+
+    def loss() -> torch.Tensor:
+        hidden, _ = layer(torch.randn(4, 12, 8))
+        outputs = []
+        for t in range(hidden.size(1)):
+            outputs.append(head(hidden[:, t, :]))  # noqa: PERF401
+        return torch.stack(outputs).square().mean()
+
+    found = looked_at_all(training(nn.ModuleList([layer, head]), loss))
+    one = the_loop(found, "outputs.append(head(hidden[:, t, :]))  # noqa: PERF401")
+    assert (one.times, one.module, one.is_chain) == (12, "Linear", False)
+
+
+@pytest.mark.parametrize("stride", [4, 8])
+def test_windows_that_overlap_are_slices_and_pieces_are_not(stride: int):
+    project = nn.Linear(2 * 8, 5)
+
+    def loss() -> torch.Tensor:
+        x = torch.randn(6, 2, 64)
+        windows = []
+        for start in range(0, 64 - 7, stride):
+            window = x[:, :, start : start + 8].reshape(6, -1)
+            windows.append(project(window))
+        return torch.stack(windows).square().mean()
+
+    found = looked_at_all(training(project, loss))
+    assert len(found.account.slices) == (1 if stride < 8 else 0)
+    for one in found.account.slices:
+        assert text_of(found, one.place) == "windows.append(project(window))"
+        assert (one.times, one.dimension, one.module, one.is_chain) == (15, 2, "Linear", False)
+
+
+def test_what_goes_on_with_each_slice_belongs_to_the_loop():
+    means = nn.Parameter(torch.randn(5, 6))
+
+    def loss() -> torch.Tensor:
+        logits = []
+        for one in torch.randn(16, 6):
+            difference = one - means
+            squares = difference.square() @ torch.ones(6)
+            logits.append(-squares)
+        return torch.stack(logits).logsumexp(1).mean()
+
+    found = looked_at_all(training(nn.ParameterList([means]), loss))
+    (row,) = found.account.slices
+    texts = {text_of(found, place) for place in (row.place, *row.others)}
+    assert texts == {
+        "difference = one - means",
+        "squares = difference.square() @ torch.ones(6)",
+        "logits.append(-squares)",
+    }
+
+
 class OwnStep(torch.optim.SGD):
     """Where something was compiled before, torch 2.2 calls no hooks of its own optimizers."""
 

@@ -25,7 +25,7 @@ WIDTH = 16
 
 
 def results(step: Callable[[], object]) -> list[UnusedResults]:
-    return looked_at_all(step).account.results
+    return [one for one in looked_at_all(step).account.results if not one.is_number]
 
 
 def names(found: UnusedResults) -> list[str]:
@@ -219,3 +219,42 @@ def test_two_calls_from_different_places_are_told_by_their_part_of_the_line(tmp_
 
     (found,) = results(training(model, loss))
     assert {(use.times, use.unused) for use in found.operators if use.name == "aten::addmm"} == {(4, 2)}
+
+
+def numbers(step: Callable[[], object]) -> list[UnusedResults]:
+    """What is read as numbers alone."""
+    return [one for one in looked_at_all(step).account.results if one.is_number]
+
+
+def test_statistics_that_a_hook_reads_as_numbers_are_named_where_it_begins():
+    layer, read = nn.Linear(WIDTH, WIDTH), {}
+
+    def record(output: torch.Tensor) -> None:
+        values = output.detach().abs()
+        read["mean"] = values.mean().item()
+        read["most"] = float(values.flatten().kthvalue(8).values)
+
+    layer.register_forward_hook(lambda module, args, output: record(output))
+    (found,) = numbers(training(layer, lambda: layer(torch.randn(8, WIDTH)).square().mean()))
+    assert found.whole
+    assert names(found) == ["abs", "kthvalue", "mean"]
+
+
+@pytest.mark.parametrize("use", ["loss", "kept", "scale"])
+def test_what_more_than_a_number_is_made_of_is_used(use: str):
+    layer = nn.Linear(WIDTH, WIDTH)
+    kept: list[object] = []
+
+    def loss() -> torch.Tensor:
+        out = layer(torch.randn(8, WIDTH))
+        size = out.detach().square().mean()
+        if use == "loss":
+            whole = out.square().mean()
+            kept.append(whole.item())
+            return whole + size
+        kept.append(size.item())
+        if use == "kept":
+            kept.append(size)
+        return out.sum() / size if use == "scale" else out.sum()
+
+    assert numbers(training(layer, loss)) == []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
+from types import CellType, FrameType, GeneratorType
 from typing import Any, NamedTuple
 
 import torch
@@ -51,7 +53,7 @@ def _of_pass(
     gradients: Sequence[Gradient],
     *,
     live: set[int],
-    names: Mapping[int, str],
+    names: Mapping[int, _Owner],
 ) -> UnusedGradients | None:
     paths = watch.paths.paths
     unused = {number for number, _ in operations if number not in live}
@@ -86,36 +88,47 @@ def _until_it_comes_again(watch: Watch, number: int) -> list[tuple[int, Operatio
     return [pair for pair in enumerate(watch.flow.operations) if number <= pair[1].pass_number <= last]
 
 
-def _owners(modules: Iterable[Any]) -> dict[int, str]:
-    """The path of the module that has each parameter, by `id` of the parameter, in the largest tree that has it."""
+class _Owner(NamedTuple):
+    """The module that has a parameter."""
+
+    tree: int
+    """The number of the largest tree of modules that has it."""
+    root: str
+    """The class of this tree's root."""
+    path: str
+    """From there; "" for the root itself."""
+
+
+def _owners(modules: Iterable[Any]) -> dict[int, _Owner]:
+    """The module that has each parameter, by `id` of the parameter."""
     living = list(modules)
     children = {id(child) for module in living for child in module.__dict__.get("_modules", {}).values()}
     roots = [module for module in living if id(module) not in children]
-    found: dict[int, str] = {}
-    for root in roots:
+    found: dict[int, _Owner] = {}
+    for tree, root in enumerate(roots):
         for path, module in root.named_modules():
             for parameter in module.__dict__.get("_parameters", {}).values():
                 if parameter is not None:
-                    found.setdefault(id(parameter), path or type(root).__name__)
+                    found.setdefault(id(parameter), _Owner(tree, type(root).__name__, path))
     return found
 
 
-def _outermost(names: Mapping[int, str], gradients: Iterable[Gradient]) -> list[str]:
+def _outermost(names: Mapping[int, _Owner], gradients: Iterable[Gradient]) -> list[str]:
     """The modules that have the parameters, and in place of modules whose parameters are all among them, these."""
     chosen = {id(parameter) for one in gradients if (parameter := one.parameter()) is not None}
-    paths = {names[one] for one in chosen if one in names}
-    others = {path for one, path in names.items() if one not in chosen}
+    owners = {names[one] for one in chosen if one in names}
+    others = {(owner.tree, above) for one, owner in names.items() if one not in chosen for above in _around(owner.path)}
     found: dict[str, None] = {}
-    for path in sorted(paths):
-        parts = path.split(".")
-        whole = path
-        for length in range(1, len(parts)):
-            above = ".".join(parts[:length])
-            if not any(other == above or other.startswith(f"{above}.") for other in others):
-                whole = above
-                break
-        found[whole] = None
+    for owner in sorted(owners):
+        path = next((one for one in _around(owner.path) if (owner.tree, one) not in others), owner.path)
+        found[path or owner.root] = None
     return list(found)[:_MOST_MODULES]
+
+
+def _around(path: str) -> list[str]:
+    """A module's path and those of the modules around it, the outermost first: "", `encoder`, `encoder.0`."""
+    parts = path.split(".") if path else []
+    return [".".join(parts[:length]) for length in range(len(parts) + 1)]
 
 
 class _Stepper(NamedTuple):
@@ -221,6 +234,7 @@ def kept_graphs(watch: Watch, places: NumberedPlaces, *, used_up: Set[int]) -> l
     """Of the first step, by line: what has a graph still when the next step has ended, or is a part of a longer one."""
     operations, paths = watch.flow.operations, watch.paths.paths
     kept = {number for number in used_up if operations[number].step == 0 and _has_graph(operations[number])}
+    kept = {number for number in kept if _is_in_an_object(operations[number])}
     kept -= {source for number in kept for source in operations[number].graph_inputs}  # whose graph others hold
     kept |= _made_longer(watch.flow, used_up)
     found: dict[int, list[int]] = defaultdict(list)
@@ -236,6 +250,16 @@ def kept_graphs(watch: Watch, places: NumberedPlaces, *, used_up: Set[int]) -> l
 def _has_graph(one: Operation) -> bool:
     tensor = one.result() if one.result is not None else None
     return tensor is not None and tensor.grad_fn is not None
+
+
+def _is_in_an_object(one: Operation) -> bool:
+    """Whether more than a variable has its result, which the next step may put another in place of."""
+    tensor = one.result() if one.result is not None else None
+    variables = (FrameType, CellType, GeneratorType)
+    return tensor is not None and any(
+        not isinstance(holder, variables) and not (isinstance(holder, dict) and "__builtins__" in holder)
+        for holder in gc.get_referrers(tensor)
+    )
 
 
 def _made_longer(flow: Flow, used_up: Set[int]) -> set[int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Set
+from collections.abc import Collection, Hashable, Mapping, Set
 from fractions import Fraction
 from types import CodeType
+
+from msgspec.structs import replace
 
 from deepscope.capture.audit.constants import Built
 from deepscope.capture.audit.copies import Copy
@@ -81,6 +83,29 @@ def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
+def repeated_work(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[SameWork]:
+    """Of the first step: what it has computed before, copies apart; `live`: what `used` finds."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    others = {one.number for one in watch.copies.all} | set(watch.constants.same())
+    again = {number for number in watch.repeats.all() - others if number in live and operations[number].computes}
+    beginnings = wholly((paths[one.call.path], number in again) for number, one in work.forward if one.computes)
+    groups: dict[int, set[int]] = defaultdict(set)
+    for number, one in work.forward:
+        if number in again:
+            groups[places.number_of(outermost_of(paths[one.call.path], beginnings)[-1])].add(number)
+    found = [
+        SameWork(
+            place=place,
+            result_bytes=sum(operations[number].result_bytes for number in numbers),
+            operators=work.uses(numbers),
+            again=True,
+            backward=work.backward_uses({number for number in numbers if operations[number].node >= 0}),
+        )
+        for place, numbers in groups.items()
+    ]
+    return sorted(found, key=lambda one: -one.result_bytes)
+
+
 def double_work(watch: Watch, places: NumberedPlaces) -> list[DoubleWork]:
     """Of the first step; one row, or none."""
     paths = watch.paths.paths
@@ -106,6 +131,9 @@ def double_work(watch: Watch, places: NumberedPlaces) -> list[DoubleWork]:
     ]
 
 
+_READ = "aten::_local_scalar_dense"
+
+
 def unused_results(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[UnusedResults]:
     """Of the first step; `live`: what `used` finds."""
     paths = watch.paths.paths
@@ -129,11 +157,29 @@ def unused_results(watch: Watch, work: StepWork, places: NumberedPlaces, *, live
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def used(watch: Watch, *, unread_is_used: bool) -> set[int]:
-    """The operations whose results somebody needs; `unread_is_used`: code that shows no operator may use others."""
+def read_numbers(
+    watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int], unread_is_used: bool
+) -> list[UnusedResults]:
+    """Of the first step: what nobody uses but a line that reads it as a number; `live`: what `used` finds."""
+    operations = watch.flow.operations
+    reads = {number for number, one in enumerate(operations) if one.name == _READ and one.call.is_direct}
+    others = used(watch, unread_is_used=unread_is_used, without=reads)
+    others |= {number for number in live if watch.nodes.is_reached(operations[number].node)}
+    return [
+        replace(one, is_number=True)
+        for one in unused_results(watch, work, places, live=others | (set(range(len(operations))) - live - reads))
+    ]
+
+
+def used(watch: Watch, *, unread_is_used: bool, without: Set[int] = frozenset()) -> set[int]:
+    """The operations whose results somebody needs; `unread_is_used`: code that shows no operator may use others.
+
+    `without`: operations that are no use.
+    """
     flow = watch.flow
     given = [number for one in watch.gradients.all for number in one.operations]
-    return flow.reaching([*flow.sinks(), *flow.kept(unread_is_used=unread_is_used), *given])
+    sinks = set(flow.sinks()) - without
+    return flow.reaching([*sinks, *flow.kept(unread_is_used=unread_is_used), *given])
 
 
 _FEW = 0.5
@@ -193,6 +239,8 @@ def _module_of(operations: Collection[Operation]) -> str:
 
 _TIMES = 8
 """So much larger than the arguments, and than what it is reduced to."""
+_TIMES_OF_DIFFERENCES = 2
+"""Distances in a few dimensions are not so much smaller than differences, and need none."""
 _REDUCTIONS = frozenset(
     f"aten::{name}"
     for name in [
@@ -215,6 +263,7 @@ _REDUCTIONS = frozenset(
     ]
 )
 _COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "gt", "ge"])
+_PRODUCTS = frozenset(f"aten::{name}" for name in ["mm", "bmm", "addmm", "baddbmm"])
 _BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
 
 
@@ -226,39 +275,61 @@ def broadcasts(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Bro
         if one.pass_number < 0:
             for source in one.inputs:
                 readers[source].append(number)
-    found = []
+    groups: dict[tuple[int, str], dict[int, set[int]]] = defaultdict(dict)
     for number, one in work.forward:
-        chain = _chain(operations, readers, number) if _is_broadcast(one) else set()
-        if not chain:
-            continue
+        chain = _chain(operations, readers, number, _ends(watch, number, one))
+        if chain:
+            groups[places.number_of(paths[one.call.path][-1]), one.name][number] = chain
+    found = []
+    for (place, name), chains in groups.items():
+        largest = max(chains, key=lambda number: operations[number].result_bytes)
+        one, ends = operations[largest], _ends(watch, largest, operations[largest])
+        last = [operations[number] for number in sorted(chains[largest]) if operations[number].name in ends]
+        members = set().union(*chains.values())
         found.append(
             Broadcast(
-                place=places.number_of(paths[one.call.path][-1]),
-                name=one.name,
-                reduction=next(operations[last].name for last in sorted(chain) if operations[last].name in _REDUCTIONS),
+                place=place,
+                name=name,
+                reduction=last[0].name,
                 shape=list(one.shape),
-                given_elements=one.given_elements,
-                result_bytes=one.result_bytes,
-                operators=work.uses(chain),
-                backward=work.backward_uses(chain),
+                given_elements=_given(watch, largest, one),
+                reduced_elements=0 if largest in watch.one_hots else max(math.prod(end.shape) for end in last),
+                result_bytes=sum(operations[number].result_bytes for number in chains),
+                operators=work.uses(members),
+                backward=work.backward_uses(members),
             )
         )
     return sorted(found, key=lambda row: -row.result_bytes)
 
 
-def _is_broadcast(one: Operation) -> bool:
-    return one.name in _BROADCASTING and 0 < _TIMES * one.given_elements <= math.prod(one.shape)
+def _given(watch: Watch, number: int, one: Operation) -> int:
+    """The elements of the largest argument that a large tensor is made of."""
+    return watch.one_hots.get(number, one.given_elements)
 
 
-def _chain(operations: list[Operation], readers: dict[int, list[int]], first: int) -> set[int]:
-    """The operations from the one that makes a large tensor to those that reduce it; none if it is used otherwise."""
+def _ends(watch: Watch, number: int, one: Operation) -> Mapping[str, float]:
+    """If an operator makes a large tensor of small ones: those that make less of it, and how many times less."""
+    if not 0 < _TIMES * _given(watch, number, one) <= math.prod(one.shape):
+        return {}
+    if number in watch.one_hots:  # with numbers in place of it there is no such product
+        return dict.fromkeys(_PRODUCTS, 0.0)
+    times = _TIMES_OF_DIFFERENCES if one.name == "aten::sub" else _TIMES
+    return dict.fromkeys(_REDUCTIONS, times) if one.name in _BROADCASTING else {}
+
+
+def _chain(
+    operations: list[Operation], readers: dict[int, list[int]], first: int, ends: Mapping[str, float]
+) -> set[int]:
+    """The operations from the one that makes a large tensor to those that end it; none if it is used otherwise."""
+    if not ends:
+        return set()
     elements = math.prod(operations[first].shape)
     found, left, is_reduced = {first}, [first], False
     while left:
         for number in readers[left.pop()]:
             one = operations[number]
             size = math.prod(one.shape)
-            if one.name in _REDUCTIONS and _TIMES * size <= elements:
+            if one.name in ends and ends[one.name] * size <= elements:
                 is_reduced = True
                 found.add(number)
             elif size != elements or one.is_sink:

@@ -59,6 +59,8 @@ class OperatorCall(NamedTuple):
     """Whether a data loader gets a batch."""
     is_direct: bool
     """Whether a line of the user's calls it, and no library in between; `copy.deepcopy` counts as the line's."""
+    is_within_module: bool
+    """Whether a module calls it, and no line of the user's in between."""
 
 
 class CallPaths:
@@ -98,9 +100,10 @@ class CallPaths:
         if number is None:
             number = self._numbers[path] = len(self.paths)
             self.paths.append(path)
+        is_within_module = bool(modules) and modules[0][1] == 0
         modules.reverse()
         names, depths = tuple(name for name, _ in modules), tuple(depth - inner for _, inner in modules)
-        return OperatorCall(number, names, depths, is_clipping, is_loading, is_direct)
+        return OperatorCall(number, names, depths, is_clipping, is_loading, is_direct, is_within_module)
 
     def _kind_of(self, code: CodeType) -> _Kind:
         if code is self._module_call:

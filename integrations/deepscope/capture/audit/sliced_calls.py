@@ -37,7 +37,7 @@ def sliced_calls(watch: Watch, places: NumberedPlaces) -> list[SlicedCalls]:
     """Of the first step: a row for what a function calls as often with slices as it takes them."""
     found: dict[tuple[CodeType, int], dict[PathEntry, list[_Loop]]] = defaultdict(lambda: defaultdict(list))
     for tensor, uses in watch.slices.uses.items():
-        one = _loop_of(watch, tensor, list(uses.values()))
+        one = _loop_of(watch, tensor, list(uses.values())) if tensor.is_taken_one_by_one(uses) else None
         if one is not None:
             found[one.slicing[0], len(one.uses)][one.entry].append(one)
     return [_joined(watch, places, by_entry) for by_entry in found.values()]
@@ -93,24 +93,44 @@ def _module_below(use: FirstUse, path: Sequence[PathEntry], entry: PathEntry) ->
 
 def _joined(watch: Watch, places: NumberedPlaces, by_entry: Mapping[PathEntry, Sequence[_Loop]]) -> SlicedCalls:
     """All that one loop calls with slices, at the line that calls most operators."""
-    below = {entry: _operations_below(watch, entry) for entry in by_entry}
-    first = max(below, key=lambda entry: len(below[entry]))
-    loops = by_entry[first]
+    further = {entry for loops in by_entry.values() for one in loops for entry in _going_on(watch, one)}
+    below = {entry: _operations_below(watch, entry) for entry in dict.fromkeys([*by_entry, *further])}
+    first = max(below, key=lambda entry: (len(below[entry]), entry in by_entry))
+    loops = by_entry.get(first) or [one for loops in by_entry.values() for one in loops]
     largest = max(loops, key=lambda one: (len(one.uses), bool(one.module), prod(one.tensor.shape)))
     all_below = {id(one): one for operations in below.values() for one in operations}.values()
     return SlicedCalls(
         place=places.number_of(first),
-        others=[places.number_of(entry) for entry in by_entry if entry != first],
+        others=[places.number_of(entry) for entry in below if entry != first],
         slicing=places.number_of(largest.slicing),
         times=sum(len(one.uses) for one in _by_tensor(loops)),
         dimension=largest.tensor.dimension,
         shape=list(largest.tensor.shape),
+        length=largest.tensor.length,
         module=largest.module,
         is_chain=_is_chain(watch, largest) or any(_BATCH_NORM in one.name for one in all_below),
         operators=len(all_below),
         flops=sum(one.flops for one in all_below),
         result_bytes=sum(one.result_bytes for one in all_below if one.pass_number < 0),
     )
+
+
+def _going_on(watch: Watch, loop: _Loop) -> list[PathEntry]:
+    """The further lines of the function that takes the slices on which most of what was made of each one goes on."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    made_of: dict[int, int | None] = {one.operation: place for place, one in enumerate(loop.uses)}
+    slices: dict[PathEntry, set[int]] = defaultdict(set)
+    for number in range(loop.uses[0].operation, len(operations)):
+        one = operations[number]
+        if one.step or one.pass_number >= 0:
+            continue
+        sources = {made_of[source] for source in one.inputs if source in made_of}
+        if number not in made_of and sources:
+            made_of[number] = sources.pop() if len(sources) == 1 else None
+        place, entry = made_of.get(number), _entry_in(paths[one.call.path], loop.slicing)
+        if place is not None and entry is not None and entry[0] is loop.slicing[0] and entry != loop.entry:
+            slices[entry].add(place)
+    return [entry for entry, some in slices.items() if len(some) >= _MOST_OF * len(loop.uses)]
 
 
 def _by_tensor(loops: Sequence[_Loop]) -> Iterable[_Loop]:

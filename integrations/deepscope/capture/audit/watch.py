@@ -22,6 +22,7 @@ from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.operator_facts import is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
+from deepscope.capture.audit.repeats import Repeats
 from deepscope.capture.audit.row_reads import RowReads
 from deepscope.capture.audit.slices import SliceUses
 from deepscope.capture.audit.unseen_uses import UnseenUses
@@ -112,6 +113,16 @@ class LookedUpRows:
         return sorted(found)
 
 
+_ONE_HOT = frozenset({"aten::scatter", "aten::scatter_"})
+
+
+def _ones_set(returned: Returned) -> int:
+    """How many places of a tensor a call sets to one; 0 if it does something else."""
+    index, value = returned.args[2:4] if len(returned.args) == 4 else (None, None)
+    is_one = isinstance(value, (int, float)) and value == 1
+    return index.numel() if is_one and isinstance(index, torch.Tensor) and is_plain(index) else 0
+
+
 _MOST_OPERATORS = 500_000
 _NORMS = frozenset({"aten::_foreach_norm", "aten::linalg_vector_norm", "aten::norm"})
 _FROM_PYTHON = frozenset({"aten::lift_fresh"})
@@ -130,8 +141,11 @@ class Watch:
         self.looked_up = LookedUpRows(self.flow)
         self.lookups: list[tuple[int, Lookup]] = []
         """Of sequences with padding, and their operations."""
+        self.one_hots: dict[int, int] = {}
+        """Of operations that set places of a tensor to one: how many."""
         self.slices = SliceUses(self.flow)
         self.row_reads = RowReads(self.flow)
+        self.repeats = Repeats(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
         self.constants = Constants(self.flow, fixed_storages(self.flow, modules, optimizers))
         self.copies = Copies(self.flow, parameter_storages(self.flow, modules, optimizers))
@@ -192,10 +206,7 @@ class Watch:
             self.constants.build(returned.result, call.path, self.step)
         if not call.is_loading:
             self._note_slices(name, returned, call, added)
-            if added and self.step == 0 and (lookup := lookup_of(name, returned)) is not None:
-                self.lookups.append((added[0], lookup))
-            if len(added) == 1:
-                self.constants.note(added[0], facts, returned)
+            self._note_values(name, returned, added)
         if name in _ZEROING:
             for tensor in tensors_of(returned.args):
                 self.gradients.clear(tensor)
@@ -204,6 +215,18 @@ class Watch:
                 self.flow.drop(number)
             for tensor in tensors_of(returned.args):
                 self.gradients.clip(tensor)
+
+    def _note_values(self, name: str, returned: Returned, added: range) -> None:
+        if added and self.step == 0:
+            if (lookup := lookup_of(name, returned)) is not None:
+                self.lookups.append((added[0], lookup))
+            if name in _ONE_HOT and (count := _ones_set(returned)):
+                self.one_hots[added[0]] = count
+        if len(added) == 1:
+            facts = self.flow.facts(returned.function)
+            self.constants.note(added[0], facts, returned)
+            if self.step == 0:
+                self.repeats.note(added[0], facts, returned, passes=len(self.passes))
 
     def _graph_inputs(self, returned: Returned) -> set[int]:
         """The operations whose graphs a forward operator goes on with; before it is added."""
@@ -214,7 +237,7 @@ class Watch:
         if not added:
             self.slices.take(name, returned.args, returned.kwargs, returned.result, call)
         for number in added:
-            self.slices.use(number, name, returned.args, call)
+            self.slices.use(number, name, returned.args, returned.result, call)
 
     def _note_backward(self, node: Any, returned: Returned, call: OperatorCall) -> None:
         self._last_path = self.nodes.path_of(node) or self._last_path
@@ -248,4 +271,7 @@ class Watch:
             self.flow.operations[added[0]].flops = torch_compat.flops_of(*returned)
         is_forward = not self._is_in_pass and not call.is_loading
         self.copies.note(added, returned, may_begin=is_forward and call.is_direct and self.step == 0)
+        if not self.step and not (is_forward and len(added) == 1):
+            for number in added:
+                self.repeats.spoil(number, self.flow.facts(returned.function), returned)
         return added

@@ -88,13 +88,15 @@ class SlicedCalls(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of these."""
     result_bytes: Count = 0
     """What those of the forward pass wrote."""
+    length: Count = 1
+    """Of each slice, in the dimension; such slices overlap if it is more than 1."""
 
 
 class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a function computes in each step anew, though it is the same."""
+    """What a function computes in each step anew, though it is the same; or one step more than once (`again`)."""
 
     place: Count
-    """Its line that writes most of it."""
+    """Its line that writes most of it; of what a step computes again, the outermost line below which all is such."""
     result_bytes: Count = 0
     """Of one step."""
     operators: list[OperatorUse] = []
@@ -107,10 +109,14 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """The lines that call it for these tensors, if none of them computes anything else."""
     whole: bool = False
     """Whether the function, with all that it calls, computes and makes nothing else."""
+    again: bool = False
+    """Whether the same step has computed it before, from the same bytes."""
+    backward: list[OperatorUse] = []
+    """Of backward work of these lines, all of it; a part of it is of what is computed again."""
 
 
 class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one step computes forward and nobody uses."""
+    """What one step computes forward and nobody uses, or nobody but the line that reads it as a number."""
 
     place: Count
     """The outermost line below which nothing is used, else a line of which something is."""
@@ -121,6 +127,8 @@ class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):
     result_bytes: Count = 0
     operators: list[OperatorUse] = []
     """Of the forward work at these lines; `unused` are those that nobody uses."""
+    is_number: bool = False
+    """Whether a line reads it as a number (`.item()`)."""
 
 
 class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -164,7 +172,10 @@ class KeptGraphs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Broadcast(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tensor that broadcasting makes much larger than its arguments, and that is reduced to a much smaller one."""
+    """A tensor that broadcasting makes much larger than its arguments, and that is reduced to a smaller one.
+
+    Or one of ones in places that are given (`aten::scatter_`), which products take for rows of a matrix.
+    """
 
     place: Count
     """The line that broadcasts."""
@@ -177,11 +188,13 @@ class Broadcast(msgspec.Struct, frozen=True, omit_defaults=True):
     given_elements: Count = 0
     """Of the largest argument."""
     result_bytes: Count = 0
-    """Of the large tensor."""
+    """Of all large tensors of this line and operator; the largest of them has the shape."""
     operators: list[OperatorUse] = []
     """Of the forward work at these lines; `unused` are those from the broadcast to the reductions."""
     backward: list[OperatorUse] = []
     """The same of backward work."""
+    reduced_elements: Count = 0
+    """Of the largest tensor that it is reduced to; 0 where that needs none of this work."""
 
 
 class NeedlessCopies(msgspec.Struct, frozen=True, omit_defaults=True):

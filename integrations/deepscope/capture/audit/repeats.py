@@ -1,0 +1,89 @@
+"""Which operators of one step compute what another one has computed before them, from the same bytes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable
+
+from deepscope.capture.audit.flow import Flow, Returned, tensors_of
+from deepscope.capture.audit.operator_facts import OperatorFacts
+
+
+class Repeats:
+    """Of the first step. Two storages have the same value if they hold the same because they were made the same way."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._values: dict[int, Hashable] = {}
+        """By storage, of those that were written to."""
+        self._first: dict[Hashable, int] = {}
+        """By what is computed: the operation that did so first."""
+        self._before: dict[int, int] = {}
+        """By operation: the first one that computed the same."""
+        self._writers: dict[int, list[int]] = defaultdict(list)
+        """By storage: the operations that wrote to it."""
+
+    def note(self, number: int, facts: OperatorFacts, returned: Returned, *, passes: int) -> None:
+        """An operation that is part of no backward pass and of no data loader; behind so many backward passes."""
+        value = self._value_of(facts, returned)
+        if value is None:
+            self.spoil(number, facts, returned)
+            return
+        has_node = self._flow.operations[number].node >= 0
+        # A backward pass lets go of the graph before it.
+        value = hash((value, passes if has_node else -1, has_node))
+        first = self._first.setdefault(value, number)
+        if first != number and any(True for _ in tensors_of(returned.given)):
+            self._before[number] = first
+        self._write(number, facts, returned, value)
+
+    def spoil(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+        """An operation whose results are its own."""
+        self._write(number, facts, returned, ("own", number))
+        if facts.is_opaque:
+            for tensor in tensors_of(returned.given):
+                self._values[self._flow.key_of(tensor) or 0] = ("own", number)
+
+    def all(self) -> set[int]:
+        """The operations that need not be: what they and the first one made is changed by such operations alone."""
+        of_number: dict[int, list[int]] = defaultdict(list)
+        for key, writers in self._writers.items():
+            for number in writers:
+                of_number[number].append(key)
+        shared = self._before.keys() | set(self._before.values())
+        return {
+            number
+            for number, first in self._before.items()
+            if all(
+                later in shared
+                for one in (number, first)
+                for key in of_number[one]
+                for later in self._writers[key]
+                if later > one
+            )
+        }
+
+    def _write(self, number: int, facts: OperatorFacts, returned: Returned, value: Hashable) -> None:
+        changed = (*facts.written(returned.args, returned.kwargs), returned.result)
+        for place, tensor in enumerate(tensors_of(changed)):
+            key = self._flow.key_of(tensor)
+            if key:
+                self._values[key] = hash((value, place))
+                self._writers[key].append(number)
+
+    def _value_of(self, facts: OperatorFacts, returned: Returned) -> Hashable | None:
+        if facts.is_opaque or facts.is_random or facts.reads_to_host or facts.has_hidden_writes:
+            return None
+        parts: list[Hashable] = [facts.name]
+        for one in (*returned.args, *sorted(returned.kwargs.items())):
+            tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
+            if not tensors:
+                parts.append(repr(one))
+            for tensor in tensors:
+                key = self._flow.key_of(tensor)
+                if not key or self._flow.is_used_unseen(key):
+                    return None
+                value = self._values.get(key, ("given", key))
+                layout = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+                parts.append((value, *layout, tensor.requires_grad, tensor.is_conj() or tensor.is_neg()))
+        return hash(tuple(parts))
