@@ -138,6 +138,12 @@ def test_modules_that_are_chosen_by_index_are_each_to_be_called_once(findings_of
     assert "module" not in found.evidence
 
 
+def test_windows_are_taken_in_one_view(findings_of):
+    found = found_in(findings_of, sliced(length=3, dimension=1), "DS034")
+    assert "`x.unfold(1, 3, step)`" in found.remedy.text
+    assert "for a window of 3 of a tensor of shape [16, 8] in dimension 1" in found.message
+
+
 def test_what_one_call_would_compute_is_taken_off(findings_of):
     # 5 MFLOP take 100 µs at 50 GFLOP/s; a third of a megabyte that is written takes 100 µs, with what it entails.
     found = found_in(findings_of, sliced(flops=5_000_000, result_bytes=1_000_000 // 3), "DS034")
@@ -220,6 +226,16 @@ def test_without_the_text_no_python_goes_with_it(findings_of):
     builder = building(RETURNED)
     builder.files[0]["text"] = ""
     assert findings_of(builder, "DS035") == []
+
+
+def test_work_that_a_step_does_again_saves_its_part_of_the_backward_pass_too(findings_of):
+    row = {"place": 0, "again": True, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0]]}
+    alone = found_in(findings_of, {"places": PLACES, "same": [row]}, "DS035")
+    found = found_in(findings_of, {"places": PLACES, "same": [row | {"backward": [[0, "aten::mm", 2, 2]]}]}, "DS035")
+    # Two thirds of the forward work, and of 240 us of backward work.
+    assert (alone.saving_ns, found.saving_ns) == (2 * 100 * US, 2 * (100 + 160) * US)
+    assert "has computed before" in found.message
+    assert "parametrize.cached()" in found.remedy.text
 
 
 def test_a_step_that_was_held_up_saves_no_more_than_two_usual_ones(findings_of):
@@ -355,6 +371,20 @@ def test_padding_costs_its_part_of_the_work_on_all_positions(findings_of, longes
         assert findings_of(recorded({"places": PLACES, "padding": [row | little]}), "DS041") == []
 
 
+def test_what_is_read_as_numbers_is_a_bound_and_a_loop_over_them_is_promised_once(findings_of):
+    row = {"place": 0, "whole": True, "is_number": True, "operators": [[0, "aten::mm", 1, 1]]}
+    found = found_in(findings_of, {"places": PLACES, "results": [row]}, "DS037")
+    assert "is read as numbers" in found.message
+    assert "every N steps" in found.remedy.text
+    assert not found.is_measured
+
+
+def test_a_last_state_that_a_layer_returns_unasked_is_no_mistake(findings_of):
+    row = {"place": 0, "module": "GRU", "operators": [[0, "aten::mm", 1, 1]]}
+    assert findings_of(recorded({"places": PLACES, "results": [row]}), "DS037") == []
+    assert found_in(findings_of, {"places": PLACES, "results": [row | {"whole": True}]}, "DS037")
+
+
 def test_graphs_that_are_kept_promise_no_time(findings_of):
     found = found_in(
         findings_of, {"places": PLACES, "kept": [{"place": 0, "results": 1, "name": "aten::add"}]}, "DS042"
@@ -377,6 +407,16 @@ def test_work_on_a_large_tensor_is_saved_and_has_a_remedy_by_its_operator(findin
     assert found.saving_ns == pytest.approx(2 * (150 + backward_us) * US, rel=0.4)
     assert found.message == f"{name} broadcasts to a tensor of [4, 5, 6], 2KiB, which sum makes small again"
     assert remedy in found.remedy.text
+    part = found_in(findings_of, {"places": PLACES, "broadcasts": [row | {"reduced_elements": 30}]}, "DS043")
+    assert part.saving_ns == pytest.approx(0.75 * found.saving_ns, rel=1e-3)
+
+
+def test_a_one_hot_tensor_that_is_multiplied_is_a_look_up(findings_of):
+    row = {"place": 0, "name": "aten::scatter_", "reduction": "aten::mm", "shape": [4, 5, 6], "given_elements": 20}
+    row |= {"operators": [[0, "aten::mm", 1, 1]]}
+    found = found_in(findings_of, {"places": PLACES, "broadcasts": [row]}, "DS043")
+    assert found.message == "a tensor of [4, 5, 6], 0B, has a one for each of 20 numbers, for mm"
+    assert "`F.embedding(ids, matrix)`" in found.remedy.text
 
 
 @pytest.mark.parametrize(

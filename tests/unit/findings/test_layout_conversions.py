@@ -29,10 +29,12 @@ def test_what_converts_is_told_from_what_computes_in_a_format(kernel, converts):
     assert is_conversion(kernel) is converts
 
 
-def convolution(*, contiguous: bool = True, copies: bool = True, gathers: str = "aten::new_empty_strided"):
+def convolution(
+    *, contiguous: bool = True, copies: bool = True, gathers: str = "aten::new_empty_strided", size: int = 2
+):
     """A step of 1,000 µs: a convolution that copies its weight for 100 µs, and gathers its gradient in 150."""
     builder = TraceBuilder().step(1, 0, 1000 * US).line(FILE, 5, "main", 0, 400 * US)
-    builder.op("aten::conv2d", 0, 350 * US, sequence=1).op("aten::convolution", US, 340 * US, sequence=1)
+    builder.op(f"aten::conv{size}d", 0, 350 * US, sequence=1).op("aten::convolution", US, 340 * US, sequence=1)
     builder.op("aten::_convolution", 2 * US, 330 * US)
     if contiguous:
         builder.op("aten::contiguous", 5 * US, 100 * US)
@@ -57,6 +59,10 @@ def test_copies_in_a_convolution_and_behind_it_are_found_where_they_are_made(fin
 def test_contiguous_tensors_and_gradients_that_are_kept_cost_nothing(findings_of):
     assert findings_of(convolution(copies=False, gathers="aten::detach"), "DS017") == []
     assert findings_of(convolution(contiguous=False, gathers="aten::detach"), "DS017") == []
+
+
+def test_convolutions_in_one_dimension_have_no_other_format(findings_of):
+    assert findings_of(convolution(size=1), "DS017") == []
 
 
 def test_copies_outside_convolutions_are_not_found(findings_of):

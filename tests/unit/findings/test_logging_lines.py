@@ -75,9 +75,17 @@ def test_a_call_on_several_lines_is_one(findings_of):
     assert found.line == 5
 
 
-def test_lightning_has_an_option_of_its_own(findings_of):
-    (found,) = findings_of(logging("self.log('loss', loss)", versions={"lightning": "2.6.0"}), "DS019")
+def test_lightning_has_an_option_of_its_own_that_saves_a_part(findings_of):
+    (found,) = findings_of(logging("self.log('loss', loss)"), "DS019")
     assert "on_epoch=True" in found.remedy.text
+    assert not found.is_measured
+    assert findings_of(logging("self.log('loss', loss, on_step=False, on_epoch=True)"), "DS019") == []
+
+
+def test_a_metric_that_is_computed_in_each_step_is_to_be_given_to_lightning(findings_of):
+    (found,) = findings_of(logging("self.log('auroc', self.auroc.compute())"), "DS019")
+    assert "the metric itself" in found.remedy.text
+    assert found.is_measured
 
 
 def test_the_many_operators_of_a_printed_tensor_are_promised_once(findings_of):

@@ -38,11 +38,36 @@ def test_a_loop_over_parameters_wants_to_run_seldom(findings_of):
     for text, words in (
         ("for name, p in model.named_parameters():", "every N steps"),
         ("for g in enumerate(self.net.parameters()):", "every N steps"),
+        ("online, target = a.state_dict(), b.state_dict(); for name in target:", "every N steps"),
         ("for name in names:", "whole tensor"),
     ):
-        builder.files[0]["text"] = "\n" * 3 + text + "\n    total += p.grad.norm().item()\n"
+        before, _, last = text.rpartition("; ")
+        builder.files[0]["text"] = "\n" * 2 + before + "\n" + last + "\n    total += p.grad.norm().item()\n"
         (found,) = findings_of(builder, "DS007")
         assert words in found.remedy.text
+
+
+def test_lines_that_run_once_for_each_of_many_backward_passes_want_larger_batches(findings_of):
+    def steps(passes: int) -> TraceBuilder:
+        builder = TraceBuilder()
+        each = 120 * US
+        for number in range(2):
+            at = number * passes * each
+            builder.step(number, at, passes * each)
+            for row in range(passes):
+                start = at + row * each
+                builder.line(FILE, 5, "main", start, 100 * US)
+                for op in range(10):
+                    builder.op("aten::mul", start + op * 10 * US, 5 * US)
+                builder.line(FILE, 6, "main", start + 100 * US, 20 * US)
+        builder.files[0]["text"] = "\n" * 4 + "loss = model(x)\nloss.backward()\n"
+        return builder
+
+    (found,) = findings_of(steps(32), "DS007")
+    assert (found.line, found.evidence["backward_passes_per_step"]) == (5, 32)
+    assert "larger batches" in found.remedy.text
+    assert found.saving_ns == 2 * 31 * 100 * US
+    assert findings_of(steps(3), "DS007") == []
 
 
 def test_few_operators_or_long_ones_are_not_found(findings_of):

@@ -15,7 +15,7 @@ from deepscope.analysis.findings.calls_below import marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import sanity_check
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import lines_calling
+from deepscope.analysis.findings.source_text import calls_on, gives_keyword, lines_calling
 from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
@@ -35,6 +35,12 @@ _LOGS = re.compile(
     r"|tqdm\.write|self\.(?:log|log_dict)"
 )
 _LOG_SELDOM = "Log one step of a hundred (`if step % 100 == 0:`), numbers rather than tensors; add sums up in between."
+_IN_LIGHTNING = re.compile(r"self\.(?:log|log_dict)")
+_COMPUTES = re.compile(r".+\.compute")
+_COMPUTE_ONCE = (
+    "`compute()` goes through all that the metric has gathered: give `self.log` the metric itself, with "
+    "`on_step=False, on_epoch=True`, which computes it once an epoch."
+)
 _LOG_SELDOM_IN_LIGHTNING = (
     "Log sums at the end of an epoch (`self.log(…, on_step=False, on_epoch=True)`), and `sync_dist=True` there alone: "
     "in a step it waits for all ranks."
@@ -63,6 +69,11 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
         return
     worth &= _by_text(facts, worth)
     for line in np.flatnonzero(worth).tolist():
+        place = facts.locations[line]
+        calls = calls_on(facts.trace, place)
+        by_lightning, computes = any(map(_IN_LIGHTNING.fullmatch, calls)), any(map(_COMPUTES.fullmatch, calls))
+        if by_lightning and gives_keyword(facts.trace, place, "on_step", False):
+            continue
         yield LOGGING_LINES.finding(
             facts,
             location=line,
@@ -73,8 +84,15 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
                 "runs_per_step": facts.per_step(int(runs[line])),
             },
             saving_ns=int(saving[line]),
-            remedy=_LOG_SELDOM_IN_LIGHTNING if "lightning" in facts.trace.header.versions else _LOG_SELDOM,
+            remedy=_remedy(by_lightning=by_lightning, computes=computes),
+            is_bound=by_lightning and not computes,  # what it gathers for the epoch takes time, too
         )
+
+
+def _remedy(*, by_lightning: bool, computes: bool) -> str:
+    if by_lightning:
+        return _COMPUTE_ONCE if computes else _LOG_SELDOM_IN_LIGHTNING
+    return _LOG_SELDOM
 
 
 def _by_text(facts: Facts, asked: Mask) -> Mask:

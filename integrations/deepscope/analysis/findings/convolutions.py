@@ -25,6 +25,8 @@ from deepscope.trace.names import CONVOLUTIONS, evaluated_node, is_backward_root
 WORTH = 0.02
 """A line is named if converting takes at least this share of the wall time."""
 
+_FUNCTIONS = ("conv", "conv_transpose")
+
 # cuDNN's `nchwToNhwcKernel` and `nhwcToNchwKernel`, MIOpen's `transpose_NCHW2CNHW_V2_2D_WG_off64` and
 # `batched_transpose_32x32_half`.
 _CONVERSION = re.compile(r"nchwToNhwc|nhwcToNchw|transpose_[NC]{2}HW2[NC]{2}HW|batched_transpose_\d+x\d+")
@@ -42,7 +44,8 @@ def _find_layout_conversions(facts: Facts) -> Iterator[Finding]:
     converting = by_line(location, facts.lines, spent)
     spent_of_wall = share_of_wall(facts, converting)
     count = by_line(location, facts.lines, calls)
-    for line in np.flatnonzero(spent_of_wall >= max(WORTH * facts.wall_ns, 1)).tolist():
+    worth = spent_of_wall >= max(WORTH * facts.wall_ns, 1)
+    for line in np.flatnonzero(worth & ~_has_no_other_format(facts)).tolist():
         yield LAYOUT_CONVERSIONS.finding(
             facts,
             location=line if line < facts.lines else -1,
@@ -57,6 +60,21 @@ def _find_layout_conversions(facts: Facts) -> Iterator[Finding]:
             remedy="Keep model and input in one format: `model.to(memory_format=torch.channels_last)`, and the input "
             "`.to(memory_format=torch.channels_last)` or as it is loaded.",
         )
+
+
+def _has_no_other_format(facts: Facts) -> Mask:
+    """Lines that convolve in one dimension alone, or all lines if none does else; shape (lines + 1,).
+
+    `channels_last` is for tensors of four and five dimensions.
+    """
+    in_one, in_more = (_convolving(facts, sizes) for sizes in ("1", "23"))
+    return np.asarray((in_one | (in_one.any() & ~in_more.any())) & ~in_more)
+
+
+def _convolving(facts: Facts, sizes: str) -> Mask:
+    """Which lines call convolutions in so many dimensions; shape (lines + 1,)."""
+    calls = [operators_named(facts, f"aten::{name}{size}d") for name in _FUNCTIONS for size in sizes]
+    return by_line(facts.attribution.owners.location[np.concatenate(calls)], facts.lines) > 0
 
 
 def _of_device(facts: Facts) -> tuple[Int64, Int64, Int64]:

@@ -71,7 +71,7 @@ _REMEDIES = (
     ),
     _for(
         (
-            r"(?:torch|np|numpy|pickle|joblib)\.(?:save|savez|savez_compressed|dump)",
+            r"(?:torch|np|numpy|pickle|joblib|json|yaml)\.(?:save|savez|savez_compressed|dump)",
             r"(?:.+\.)?(?:save_checkpoint|save_pretrained|to_csv|savefig)",
             r"(?:plt|pyplot)\.\w+",
         ),
@@ -79,12 +79,13 @@ _REMEDIES = (
     ),
     _for(
         (
-            r"(?:np\.|numpy\.)?random\.(?:sample|shuffle|choice|choices|permutation)",
-            r"(?:.+\.)?rng\.(?:shuffle|permutation)",
+            r"(?:.+\.)?random\.(?:sample|shuffle|choice|choices|permutation)",
+            r"(?:.+\.)?\w*(?:rng|generator)\.(?:choice|permutation|shuffle)",
+            r"(?:torch\.)?randperm(?:\.\w+)*",
         ),
-        "Draw places, not from a copy or an order of the whole: `rng.integers(len(buffer), size=k)`, or without "
-        "repetition `rng.choice(len(buffer), k, replace=False)` of a `np.random.default_rng()`. Keep the buffer in "
-        "arrays or a list: a `deque` is slow to index.",
+        "Draw places, not from a copy or an order of the whole: `rng.integers(len(buffer), size=k)`, `torch.randint`, "
+        "or without repetition `rng.choice(len(buffer), k, replace=False)` of a `np.random.default_rng()`; or shuffle "
+        "once an epoch and take slices. Keep the buffer in arrays or a list: a `deque` is slow to index.",
     ),
     _for(
         (r"sorted|heapq\.(?:merge|heapify)",),

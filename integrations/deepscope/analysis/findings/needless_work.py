@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 
@@ -197,9 +198,15 @@ def _find_kept_graphs(facts: Facts) -> Iterator[Finding]:
 KEPT_GRAPHS = Rule("DS042", "Graphs kept beyond their step", _find_kept_graphs)
 
 
+_ROWS = (
+    "Rows of a matrix by their numbers: `F.embedding(ids, matrix)`, `matrix[ids]`, an `nn.Embedding` for a layer; sums "
+    "of rows by number: `index_add_`."
+)
 _REMEDIES = {
     "aten::sub": "Distances of all pairs: `torch.cdist(a, b)`, or `a.square().sum(-1)[:, None] - 2 * a @ b.T + …`.",
     "aten::mul": "Sums of products: `a @ b.T`, `torch.einsum(…)`.",
+    "aten::scatter_": _ROWS,
+    "aten::scatter": _ROWS,
     "aten::eq": "Membership: `torch.isin(a, b)`; counts: `torch.bincount(a)`.",
 }
 _ORDER = "Places in an order: `torch.searchsorted(…)`, `torch.bucketize(…)`."
@@ -215,8 +222,8 @@ def _find_broadcasts(facts: Facts) -> Iterator[Finding]:
             BROADCASTS,
             facts,
             takes_ns=work_ns,
-            message=f"{names[0]} broadcasts to a tensor of {one.shape}, {bytes_text(one.result_bytes) or '0B'}, "
-            f"which {names[1]} makes small again",
+            saving_ns=int(work_ns * (1 - min(one.reduced_elements / max(prod(one.shape), 1), 1.0))),
+            message=_made_large(one, f"{one.shape}, {bytes_text(one.result_bytes) or '0B'}", names),
             evidence={
                 "work_ns": work_ns,
                 "result_bytes_per_step": one.result_bytes,
@@ -224,6 +231,12 @@ def _find_broadcasts(facts: Facts) -> Iterator[Finding]:
             },
             remedy=_broadcasts_remedy(one),
         )
+
+
+def _made_large(one: Broadcast, size: str, names: Sequence[str]) -> str:
+    if _REMEDIES.get(one.name) is _ROWS:
+        return f"a tensor of {size}, has a one for each of {count_text(one.given_elements)} numbers, for {names[1]}"
+    return f"{names[0]} broadcasts to a tensor of {size}, which {names[1]} makes small again"
 
 
 def _broadcasts_remedy(one: Broadcast) -> str:

@@ -88,7 +88,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(worth).tolist():
         place = facts.locations[line]
         calls, loops = calls_on(facts.trace, place), repeats_within(facts.trace, place)
-        if calls and not loops and all(_TORCHS.search(name) for name in calls):
+        if calls and not (loops or is_known[line]) and all(_TORCHS.search(name) for name in calls):
             continue
         yield RULE.finding(
             facts,

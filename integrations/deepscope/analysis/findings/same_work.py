@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.intervals import Intervals, union
@@ -55,23 +56,37 @@ def _find(facts: Facts) -> Iterator[Finding]:
         computed = f"from constants or tensors that no step changes: {names}"
         if one.work.built:
             computed = f"of numbers of Python's that do not change{f': {names}' if names else ''}"
+        message = f"each step {'makes' if one.work.built else 'computes'} the same here, {computed}"
+        if one.work.again:
+            message = f"a step computes here what it has computed before, from the same tensors: {names}"
         yield from found_at(
             one.work.place,
             RULE,
             facts,
             takes_ns=one.saving_ns,
-            message=f"each step {'makes' if one.work.built else 'computes'} the same here, {computed}",
+            message=message,
             evidence={
                 "same_ns": one.saving_ns,
                 **({"built_ns": one.built_ns} if one.built_ns else {}),
                 "operators_per_step": sum(use.unused for use in one.work.operators),
                 "result_bytes_per_step": one.work.result_bytes,
             },
-            remedy="Compute it once, before the loop, and hand it on; anew only where what it is computed from changes."
-            if one.work.given
-            else "Compute it once, where the model is made, and keep it as a buffer "
-            "(`register_buffer(…, persistent=False)`); for changing lengths keep the longest and slice it.",
+            remedy=_remedy(one.work),
         )
+
+
+def _remedy(work: SameWork) -> str:
+    if work.again:
+        return (
+            "Compute it once in a step, before the loop or the calls that need it, and hand it on; parametrized "
+            "weights: `with torch.nn.utils.parametrize.cached():`."
+        )
+    if work.given:
+        return "Compute it once, before the loop, and hand it on; anew only where what it is computed from changes."
+    return (
+        "Compute it once, where the model is made, and keep it as a buffer "
+        "(`register_buffer(…, persistent=False)`); for changing lengths keep the longest and slice it."
+    )
 
 
 def _all(facts: Facts) -> list[_Same]:
@@ -95,7 +110,11 @@ def _same(facts: Facts, work: SameWork) -> _Same:
     usual = usual_ns(duration_ns, step) / max(int(duration_ns.sum()), 1)
     built_ns = int(usual * _below_ns(facts, lines)) if lines else 0
     others = [use for use in work.operators if location_of(facts, use.place) not in lines]
-    return _Same(work, lines, runs, built_ns, built_ns + unused_ns(facts, others, backward=False))
+    saving_ns = unused_ns(facts, others, backward=False)
+    if work.backward and saving_ns:
+        whole_ns = unused_ns(facts, [replace(use, unused=use.times) for use in others], backward=False)
+        saving_ns += unused_ns(facts, work.backward, backward=True) * saving_ns // whole_ns
+    return _Same(work, lines, runs, built_ns, built_ns + saving_ns)
 
 
 def _lines(facts: Facts, work: SameWork) -> set[int]:

@@ -59,10 +59,11 @@ def is_below(facts: Facts, line: int, above: set[int]) -> bool:
 def _find(facts: Facts) -> Iterator[Finding]:
     for loop in facts.once(_loops):
         calls = loop.calls
+        piece = "one slice" if calls.length == 1 else f"a window of {calls.length}"
         yield RULE.finding(
             facts,
             location=loop.lines[0],
-            message=f"{calls.module or 'this line'} is called {calls.times:,} times a step, each time for one slice of "
+            message=f"{calls.module or 'this line'} is called {calls.times:,} times a step, each time for {piece} of "
             f"a tensor of shape {calls.shape} in dimension {calls.dimension}",
             evidence={
                 "calls_per_step": calls.times,
@@ -90,6 +91,11 @@ def _remedy(facts: Facts, loop: _Loop) -> str:
         return (
             "Call each module once, with all slices that go to it: `rows = (choice == i).nonzero().squeeze(1)`, "
             "`out.index_copy(0, rows, modules[i](x[rows]))`."
+        )
+    if calls.length > 1:
+        return (
+            f"Take all windows in one view, `x.unfold({calls.dimension}, {calls.length}, step)`, and call it once with "
+            "them; a linear layer on each window is a convolution (`nn.Conv1d`)."
         )
     if not calls.module:
         return "Do it on whole tensors: operators take all slices at once, and `a[:, None]` with `b[None]` all pairs."

@@ -136,15 +136,24 @@ def loops_around(trace: Trace, location: Location) -> list[int]:
 
 
 def loops_over(trace: Trace, location: Location, is_meant: Callable[[str], object]) -> bool:
-    """Whether a loop around a line, or a comprehension on it, goes over what a meant function returns."""
+    """Whether a loop around a line, or a comprehension on it, goes over what a meant function returns.
+
+    Also by a name that its function assigned that to.
+    """
     tree = _tree(_text(trace, location.file))
-    around = [one.iter for one in _enclosing(tree, location.line) if isinstance(one, ast.For)] if tree else []
+    statements = list(_enclosing(tree, location.line)) if tree else []
+    around = [one.iter for one in statements if isinstance(one, ast.For)]
     inner = (part for one in _on_line(trace, location) if isinstance(one, _COMPREHENSIONS) for part in one.generators)
-    return any(
-        isinstance(node, ast.Call) and is_meant(_dotted(node.func))
-        for over in (*around, *(part.iter for part in inner))
-        for node in ast.walk(over)
-    )
+    nodes = [node for over in (*around, *(part.iter for part in inner)) for node in ast.walk(over)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    within: ast.AST | None = tree
+    for statement in statements:
+        within = statement if isinstance(statement, _FUNCTIONS) else within
+    for node in ast.walk(within) if names and within else ():
+        if isinstance(node, ast.Assign):
+            targets = {one.id for target in node.targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+            nodes += ast.walk(node.value) if not names.isdisjoint(targets) else ()
+    return any(isinstance(node, ast.Call) and is_meant(_dotted(node.func)) for node in nodes)
 
 
 def is_of_several_lines(trace: Trace, location: Location) -> bool:
@@ -240,6 +249,13 @@ def calls_on(trace: Trace, location: Location) -> list[str]:
     Empty where there are none, or the text is not known.
     """
     return [_dotted(one.func, through_calls=True) for one in _on_line(trace, location) if isinstance(one, ast.Call)]
+
+
+def gives_keyword(trace: Trace, location: Location, keyword: str, value: object) -> bool:
+    """Whether a call on a line is given `keyword=value`, as a constant."""
+    calls = (one for one in _on_line(trace, location) if isinstance(one, ast.Call))
+    given = (one.value for call in calls for one in call.keywords if one.arg == keyword)
+    return any(isinstance(one, ast.Constant) and one.value is value for one in given)
 
 
 def uses_on(trace: Trace, location: Location) -> list[str]:

@@ -15,9 +15,9 @@ from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
-from deepscope.analysis.findings.source_text import loops_around, loops_over, repeats_within
+from deepscope.analysis.findings.source_text import lines_calling, loops_around, loops_over, repeats_within
 from deepscope.analysis.ownership.locations import Location
-from deepscope.records import PHASES, Finding
+from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
@@ -39,6 +39,14 @@ _OVER_PARAMETERS = (
 )
 
 
+MANY_PASSES = 4
+"""So many backward passes before a step of an optimizer are what repeats the lines that run as often."""
+_LARGER_BATCHES = (
+    "Take larger batches, and accumulate gradients over fewer of them: their sum is the same, but for `BatchNorm`'s "
+    "statistics."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Loop:
     """A loop over tiny operators, and the lines in it that start them."""
@@ -48,6 +56,8 @@ class _Loop:
     members: list[int]
     """The dearest first."""
     saving_ns: int
+    passes: int = 0
+    """Of the backward passes of a step, if these repeat the lines."""
 
 
 def looping_lines(facts: Facts) -> set[int]:
@@ -69,13 +79,18 @@ def _find(facts: Facts) -> Iterator[Finding]:
             continue
         duration = started.duration_ns[np.isin(started.location, loop.members)]
         called = _called(facts, loop)
+        said: Evidence = {"calls": called} if called else {}
+        if loop.passes:
+            said = {"backward_passes_per_step": loop.passes}
         cpu_ns = int(facts.analysis.columns["self_cpu_ns"][loop.members].sum())
         yield RULE.finding(
             facts,
             location=loop.line,
-            message=f"a loop in Python calls {called or 'operators on very little data each'}"
+            message=f"the {loop.passes:,} backward passes of a step start operators on very little data each"
+            if loop.passes
+            else f"a loop in Python calls {called or 'operators on very little data each'}"
             + (", which starts operators on very little data" if called else ""),
-            evidence=({"calls": called} if called else {})
+            evidence=said
             | {
                 "line_cpu_ns": max(cpu_ns, int(duration.sum())),
                 "operators": len(duration),
@@ -83,7 +98,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "operator_median_us": round(float(np.median(duration)) / 1000, 2),
             },
             saving_ns=loop.saving_ns,
-            remedy=_OVER_PARAMETERS
+            remedy=_LARGER_BATCHES
+            if loop.passes
+            else _OVER_PARAMETERS
             if loops_over(facts.trace, facts.locations[loop.line], _PARAMETERS.search)
             else "Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`.",
         )
@@ -107,13 +124,15 @@ def _callers(facts: Facts, line: int) -> set[int]:
 def _loops(facts: Facts) -> list[_Loop]:
     """Lines that start tiny operators again and again, by the loop that they are in."""
     savings = _savings(facts)
+    accumulated = _accumulated(facts)
+    savings = {line: saving for line, saving in savings.items() if not accumulated or line not in accumulated.members}
     groups: dict[tuple[str, str, int], dict[int, list[int]]] = {}
     for line in savings:
         home = _home(facts, line)
         place = facts.locations[home]
         homes = groups.setdefault((place.file, place.function, _loop_of(facts, place)), {})
         homes.setdefault(home, []).append(line)
-    result = []
+    result = [accumulated] if accumulated else []
     for homes in groups.values():
         whole = {home: sum(savings[line] for line in lines) for home, lines in homes.items()}
         members = sorted((line for lines in homes.values() for line in lines), key=lambda line: -savings[line])
@@ -150,6 +169,37 @@ def _savings(facts: Facts) -> dict[int, int]:
             whole = _overhead_ns(facts, line, duration)
             found[line] = whole - whole * steps // int(started.times[line])
     return found
+
+
+def _accumulated(facts: Facts) -> _Loop | None:
+    """The lines that start tiny operators once or a few times for each backward pass of a step, if it has many."""
+    runs, started, steps = facts.analysis.columns["calls"], facts.once(_started), max(facts.steps, 1)
+    passes = _backward_passes(facts) // steps
+    if passes < MANY_PASSES:
+        return None
+    work, found = facts.work, {}
+    for line in np.flatnonzero((runs[:-1] >= passes * steps) & (runs[:-1] < AT_ONCE * passes * steps)).tolist():
+        duration = started.duration_ns[started.location == line]
+        if len(duration) and float(np.median(duration)) <= TINY_NS:
+            backward = facts.analysis.counted & work.backward & (work.location == line)
+            whole = _overhead_ns(facts, line, duration) + int(np.minimum(work.duration_ns[backward], TINY_NS).sum())
+            found[line] = whole - whole // passes
+    if sum(int(started.times[line]) for line in found) < MANY * steps:
+        return None
+    members = sorted(found, key=lambda line: -found[line])
+    return _Loop(members[0], members, sum(found.values()), passes)
+
+
+def _backward_passes(facts: Facts) -> int:
+    """How often lines called `backward` in all, of the one that did so most."""
+    runs = facts.analysis.columns["calls"]
+    calling = {
+        (file.path, line)
+        for file in facts.trace.header.texts()
+        for line in lines_calling(facts.trace, file.path, lambda name: name.rpartition(".")[2] == "backward")
+    }
+    numbers = [number for number, one in enumerate(facts.locations) if (one.file, one.line) in calling]
+    return max((int(runs[number]) for number in numbers), default=0)
 
 
 def _home(facts: Facts, line: int) -> int:

@@ -9,17 +9,23 @@ from deepscope.analysis.findings.audited_work import (
     audit_of,
     both_passes_ns,
     found_at,
+    location_of,
     place_words,
     unused_names,
     unused_ns,
 )
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.tiny_operators import looping_lines
 from deepscope.quantities import count_text
 from deepscope.records import Finding
 from deepscope.trace.format.audit import PartlyReadResults, UnusedResults
 
 _ATTENTION = "MultiheadAttention"
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+
+NUMBERS_WORTH = 0.05
+"""A line of what is read as a number is named from this share of the wall time on."""
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -30,24 +36,38 @@ def _find(facts: Facts) -> Iterator[Finding]:
 def _find_unused_results(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).results:
         saving_ns = unused_ns(facts, one.operators, backward=False)
+        if one.is_number and location_of(facts, one.place) in looping_lines(facts):
+            continue  # whose time DS007 promises
+        if one.module in _RECURRENT and not one.whole:
+            continue  # they return their last state unasked
         what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
+        if one.is_number:
+            what = "what is computed here is read as numbers, and nothing else uses it"
         names = unused_names(one.operators)
         yield from found_at(
             one.place,
             RULE,
             facts,
             takes_ns=saving_ns,
+            worth=NUMBERS_WORTH if one.is_number else WORTH,
+            is_bound=one.is_number,
             message=f"{what} in the steps that were looked at: {names}",
             evidence={
                 "unused_ns": saving_ns,
                 "operators_per_step": sum(use.unused for use in one.operators),
                 "result_bytes_per_step": one.result_bytes,
+                **({"read_as": "numbers"} if one.is_number else {}),
             },
             remedy=_unused_results_remedy(one),
         )
 
 
 def _unused_results_remedy(one: UnusedResults) -> str:
+    if one.is_number:
+        return (
+            "If these are for a log, compute them every N steps (`if step % N == 0:`); take hooks off that have told "
+            "what they were made for (`handle.remove()`). What decides how the program goes on has to be computed."
+        )
     if one.module == _ATTENTION and not one.whole:
         return "Call the attention with `need_weights=False`: it averages its weights over the heads, for nobody."
     return (
