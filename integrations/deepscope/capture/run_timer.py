@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import copy
 import os
+from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
+from math import log2
 from pathlib import Path
 from time import perf_counter_ns, time_ns
 
@@ -21,11 +25,52 @@ from deepscope.trace.format.run_account import (
     renamed_when_whole,
 )
 
+_PARTS_OF_OCTAVE = 4
+_MOST_STEPS = 1 << 16
+_REGULAR = 0.6
+"""So many of the long steps come as many steps behind the one before."""
 MOST_EPOCHS = 256
 """Rows of epochs; beyond, neighbours become one row."""
 _INTERRUPTING = frozenset({"checkpoint", "logging"})
 """Parts behind which the part before them goes on."""
 _SAVED_BY_EVALUATION = ("evaluation", "checkpoint")
+
+
+class _StepLengths:
+    """Of the first steps, each by quarters of an octave; those behind them count as being like these.
+
+    A step is long if it takes four times the usual length, and half the length that most time of such steps is in. If
+    such steps do not come at regular intervals, the machine may be what made them long.
+    """
+
+    def __init__(self) -> None:
+        self._octaves = array("B")
+        self._sums_ns: Counter[int] = Counter()
+        self._steps = 0
+
+    def note(self, length_ns: int) -> None:
+        """A step has ended."""
+        self._steps += 1
+        if len(self._octaves) < _MOST_STEPS:
+            octave = int(_PARTS_OF_OCTAVE * log2(max(length_ns, 1)))
+            self._octaves.append(octave)
+            self._sums_ns[octave] += length_ns
+
+    def long(self) -> tuple[int, int, int]:
+        """The usual length, how many steps are long, and how long these are together; zeros where that is not known."""
+        if not self._octaves:
+            return 0, 0, 0
+        usual = sorted(self._octaves)[(len(self._octaves) - 1) // 2]
+        usual_ns = self._sums_ns[usual] // self._octaves.count(usual)
+        longer = [one for one in self._sums_ns if one >= usual + 2 * _PARTS_OF_OCTAVE]
+        least = max(longer, key=lambda one: self._sums_ns[one], default=usual) - _PARTS_OF_OCTAVE
+        long = {one for one in longer if one >= least}
+        places = [place for place, one in enumerate(self._octaves) if one in long]
+        gaps = Counter(after - before for before, after in pairwise(places))
+        if not gaps or max(gaps.values()) < _REGULAR * gaps.total():
+            return usual_ns, 0, 0
+        like_these = self._steps / len(self._octaves)
+        return usual_ns, round(like_these * len(places)), round(like_these * sum(self._sums_ns[one] for one in long))
 
 
 class RunTimer:
@@ -41,6 +86,9 @@ class RunTimer:
         self._counts = dict.fromkeys(PARTS, 0)
         self._interrupted: list[RunPartName] = []
         self._first_step_ns = 0
+        self._lengths = _StepLengths()
+        self._counted_ns = 0
+        """Of the steps whose lengths are noted."""
         self._process = os.getpid()
         self._epochs: list[EpochAccount] = []
         self._of_earlier_epochs = (0, 0, 0)
@@ -114,14 +162,20 @@ class RunTimer:
     def count(self, part: RunPartName, times: int = 1) -> None:
         """The part came so many times more."""
         self._counts[part] += times
-        if part == "steps" and self._counts["steps"] == 1:
-            self._first_step_ns = self._times_ns["steps"] + self._times_ns["data"]
+        if part != "steps":
+            return
+        before_ns, self._counted_ns = self._counted_ns, self._times_ns["steps"] + self._times_ns["data"]
+        if self._counts["steps"] == 1:
+            self._first_step_ns = self._counted_ns
+        else:
+            self._lengths.note(self._counted_ns - before_ns)
 
     def copied(self) -> RunTimer:
         """One that goes on by itself: its account is that of a run that ends now."""
         other = copy.copy(self)
         other._times_ns, other._counts = dict(self._times_ns), dict(self._counts)
         other._interrupted, other._epochs = list(self._interrupted), list(self._epochs)
+        other._lengths = copy.deepcopy(self._lengths)
         return other
 
     def give_to_recording(self, time_ns: int) -> None:
@@ -163,7 +217,17 @@ class RunTimer:
         parts = [PartAccount(name, self._times_ns[name], counts[name]) for name in PARTS]
         known = [part for part in parts if part.name not in unknown]
         length_ns = self._since_ns - self._began_ns
-        return RunAccount(length_ns, known, self._first_step_ns, list(self._epochs), [*compiled])
+        usual_ns, long_steps, long_ns = self._lengths.long()
+        return RunAccount(
+            length_ns,
+            known,
+            self._first_step_ns,
+            list(self._epochs),
+            [*compiled],
+            usual_step_ns=usual_ns,
+            long_steps=long_steps,
+            long_steps_ns=long_ns,
+        )
 
     def _interrupt(self, part: RunPartName) -> None:
         """What an evaluation logs is the evaluation's, and all before the first step is the start's."""

@@ -63,6 +63,12 @@ class WholeRun(msgspec.Struct, kw_only=True):
     """Its time is part of the steps', or of whatever else went on meanwhile."""
     first_step_ns: Largest = 0
     """With its wait for data."""
+    usual_step_ns: Largest = 0
+    """The median, about, with its wait for data and without the first one; 0 where that is not known."""
+    long_steps: Largest = 0
+    """Steps that took at least four times as long, at regular intervals."""
+    long_steps_ns: Sum = 0
+    """All of them together."""
     ranks: Sum = 1
     """Whose runs it sums up."""
 

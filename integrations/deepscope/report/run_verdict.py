@@ -16,7 +16,7 @@ from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
 from deepscope.report.serving import serving_sentence
-from deepscope.report.whole_run import compiled_place, slowing_words
+from deepscope.report.whole_run import compiled_place, long_steps_share, long_steps_words, slowing_words
 
 RunCause = Literal[
     "out of memory",
@@ -44,6 +44,8 @@ _LEAST = 0.1
 """A line with less of what the sentence is about is not named."""
 _LONGEST = 60
 """Characters of a name."""
+_MOST_OF_RUN = 0.4
+"""What takes this part of the run beside the recorded steps is named first."""
 _MOST = 0.25
 """A module, an operator or a kernel with less of the device's time is not named."""
 
@@ -75,6 +77,9 @@ def run_verdict(profile: Profile) -> RunVerdict:
         return steps
     if slowing := slowing_words(run):
         steps = replace(steps, sentence=f"{steps.sentence} {slowing}")
+    if rare := long_steps_words(run, profile.steps):
+        is_most = long_steps_share(run) >= _MOST_OF_RUN
+        steps = replace(steps, sentence=f"{rare} {steps.sentence}" if is_most else f"{steps.sentence} {rare}")
     beside = _beside_steps(run, profile.trace.project_root)
     if beside is None:
         return steps

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
 import msgspec
 
-from deepscope.quantities import time_text
-from deepscope.records import CompiledFunction, Profile, RunEpoch, WholeRun
+from deepscope.quantities import share_text, time_text
+from deepscope.records import CompiledFunction, Profile, RunEpoch, Step, WholeRun
 from deepscope.records.places import short_place
 from deepscope.report.table_column import ColumnOf, field
 
 _LEAST_EPOCHS = 4
 _RISING = 0.75
 """Of the epochs, so many are slower than the one before."""
+_MUCH = 0.2
+_AUDITED = 2
+"""Steps that an audit looks at."""
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 """How dynamo names what follows a graph break."""
 _SLOWER = 1.2
@@ -68,7 +72,31 @@ def slowing_words(run: WholeRun) -> str:
     if len(epochs) < _LEAST_EPOCHS or rises < _RISING * (len(epochs) - 1) or each_ns[-1] < _SLOWER * each_ns[0]:
         return ""
     first, last = (f"{time_text(each_ns[place])} in epoch {_epoch_name(epochs[place])}" for place in (0, -1))
-    return f"Steps get slower: {first}, {last}."
+    late = sum(one.steps for one in run.epochs[:-1])
+    return f"Steps get slower: {first}, {last}; record some of the last ones (`wait={late}`)."
+
+
+def long_steps_share(run: WholeRun) -> float:
+    """What makes some steps longer than usual ones, as a part of the run without what recording took, 0 to 1."""
+    more_ns = run.long_steps_ns - run.long_steps * run.ranks * run.usual_step_ns
+    return max(more_ns, 0) / run.program_ns if run.program_ns else 0.0
+
+
+def long_steps_words(run: WholeRun, steps: Sequence[Step]) -> str:
+    """A sentence where much of a run is in long steps, none of which is among those that are recorded; "" elsewhere.
+
+    Recorded and audited steps may be long because they are.
+    """
+    share = long_steps_share(run)
+    if share < _MUCH or run.long_steps <= len(steps) + _AUDITED:
+        return ""
+    each_ns, every = run.long_steps_ns / (run.long_steps * run.ranks), round(run.steps / run.long_steps)
+    if any(2 * one.duration_ns > each_ns * run.ranks for one in steps):
+        return ""
+    return (
+        f"1 step of {every:,} takes {time_text(each_ns)}, others {time_text(run.usual_step_ns)}; what makes it longer "
+        f"is {share_text(share, 1)} of the run, and none was recorded: record {2 * every:,} (`active={2 * every}`)."
+    )
 
 
 def _parts(run: WholeRun) -> list[RunRow]:

@@ -65,6 +65,9 @@ def _read_account(trace: Path) -> WholeRun | None:
         epochs=[RunEpoch(**asdict(epoch)) for epoch in account.epochs],
         compiled=[CompiledFunction(**asdict(one)) for one in account.compiled],
         first_step_ns=account.first_step_ns,
+        usual_step_ns=account.usual_step_ns,
+        long_steps=account.long_steps,
+        long_steps_ns=account.long_steps_ns,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from deepscope.capture import run_timer
 from deepscope.capture.run_timer import MOST_EPOCHS, RunTimer, write_account
 from deepscope.trace.format.run_account import (
     CompiledAccount,
@@ -96,6 +97,36 @@ def test_all_before_the_first_step_is_the_start(sleep: Sleep) -> None:
     timer.end("logging")
     timer.end("evaluation")
     assert times(timer.account()) == {"start": 11}
+
+
+def test_long_steps_are_told_from_usual_ones_and_the_first_is_neither(sleep: Sleep) -> None:
+    timer = RunTimer()
+    make_step(timer, sleep, 0, 90_000)
+    for number in range(40):
+        make_step(timer, sleep, 100, 39_900 if number % 8 == 0 else 900)
+    make_step(timer, sleep, 0, 5_000)  # little of the time of long steps
+    account = timer.account()
+    assert account.usual_step_ns == 1_000
+    assert (account.long_steps, account.long_steps_ns) == (5, 200_000)
+    assert decoded_account(encoded_account(account)) == account
+
+
+def test_steps_beyond_those_that_are_noted_count_as_being_like_them(
+    sleep: Sleep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_timer, "_MOST_STEPS", 40)
+    timer = RunTimer()
+    make_step(timer, sleep, 0, 1_000)
+    for number in range(80):
+        make_step(timer, sleep, 0, 40_000 if number % 8 == 0 else 1_000)
+    assert (timer.account().long_steps, timer.account().long_steps_ns) == (10, 400_000)
+
+
+def test_long_steps_that_come_now_and_then_are_the_machines(sleep: Sleep) -> None:
+    timer = RunTimer()
+    for number in range(60):
+        make_step(timer, sleep, 0, 40_000 if number in {3, 4, 11, 25, 40, 57} else 1_000)
+    assert (timer.account().long_steps, timer.account().long_steps_ns) == (0, 0)
 
 
 def test_an_epoch_that_an_exception_cuts_short_leaves_nothing_to_the_next_one(sleep: Sleep) -> None:

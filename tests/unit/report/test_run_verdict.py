@@ -267,7 +267,10 @@ def epochs(*each_ms: float) -> list[RunEpoch]:
 @pytest.mark.parametrize(
     ("each_ms", "words"),
     [
-        ((90, 20, 22, 21.5, 24, 27), " Steps get slower: 20ms in epoch 1, 27ms in epoch 5."),
+        (
+            (90, 20, 22, 21.5, 24, 27),
+            " Steps get slower: 20ms in epoch 1, 27ms in epoch 5; record some of the last ones (`wait=50`).",
+        ),
         ((90, 20, 21, 22, 23), ""),  # by less than a fifth
         ((90, 20, 30, 20, 30, 20, 30), ""),  # to and fro
         ((10, 20, 30, 40), ""),  # the first has what is made once, three are too few
@@ -279,3 +282,35 @@ def test_steps_that_get_slower_from_epoch_to_epoch_are_said(each_ms: tuple[float
     plain = run_verdict(profile).sentence
     profile.whole_run = structs.replace(whole(steps=900, data=100), epochs=epochs(*each_ms))
     assert run_verdict(profile).sentence == plain + words
+
+
+LONG = (
+    "1 step of 8 takes 40ms, others 5ms; what makes it longer is 43.8% of the run, and none was recorded: "
+    "record 16 (`active=16`). "
+)
+
+
+@pytest.mark.parametrize(
+    ("long_steps", "each_ms", "recorded_ms", "words"),
+    [
+        (20, 40, 10, LONG),
+        (20, 40, 25, ""),  # one of them was recorded
+        (3, 40, 10, ""),  # those that were looked at, maybe
+        (20, 10, 2, ""),  # little of the run
+    ],
+)
+def test_long_steps_that_none_of_the_recorded_ones_is_are_said(
+    long_steps: int, each_ms: int, recorded_ms: int, words: str
+) -> None:
+    profile = run({"CPU": 200}, lines=[WORKING], metric="cpu_self")
+    profile.steps = [structs.replace(profile.steps[0], duration_ns=recorded_ms * MS)]
+    profile.whole_run = None
+    plain = run_verdict(profile).sentence
+    profile.whole_run = structs.replace(
+        whole(steps=1500, start=100),
+        parts=[RunPart(name="steps", time_ns=1500 * MS, times=160), RunPart(name="start", time_ns=100 * MS, times=0)],
+        usual_step_ns=5 * MS,
+        long_steps=long_steps,
+        long_steps_ns=long_steps * each_ms * MS,
+    )
+    assert run_verdict(profile).sentence == words + plain

@@ -62,6 +62,12 @@ class RunAccount(msgspec.Struct, frozen=True):
     compiled: list[CompiledAccount] = []
     """What took longest to compile, the longest first."""
     format: int = 1
+    usual_step_ns: int = 0
+    """The median, about, with its wait for data and without the first one; 0 where that is not known."""
+    long_steps: int = 0
+    """Steps that took at least four times as long, at regular intervals."""
+    long_steps_ns: int = 0
+    """All of them together."""
 
 
 def encoded_account(account: RunAccount) -> bytes:
@@ -77,6 +83,7 @@ def decoded_account(content: bytes) -> RunAccount | None:
         return None
     adds_up = sum(part.time_ns for part in account.parts) == account.duration_ns
     is_sound = account.format == 1 and account.duration_ns > 0 and all(part.time_ns >= 0 for part in account.parts)
+    is_sound = is_sound and min(account.usual_step_ns, account.long_steps, account.long_steps_ns) >= 0
     is_sound = is_sound and all(one.time_ns >= 0 and one.times >= 0 and one.line > 0 for one in account.compiled)
     return account if adds_up and is_sound else None
 
