@@ -13,7 +13,7 @@ MS = 1_000_000
 NEXT = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 
 
-def epochs(*, start: int = 30, usual: int = 1, first: int = 11, last: int = 6, between: int = 0,
+def epochs(*, start: int = 30, usual: int = 1, first: int = 11, last: int = 6, between: int = 0, step: int = 0,
            loader: dict[str, Any] | None = None, seed: str = "aten::random_") -> TraceBuilder:  # fmt: skip
     """Two epochs of five steps of 20 ms; the workers of the second take `start` ms, all in ms."""
     known = (
@@ -37,7 +37,7 @@ def epochs(*, start: int = 30, usual: int = 1, first: int = 11, last: int = 6, b
             at += length
             builder.line(FILE, 6, "main", at, 19 * MS).op("aten::mm", at, 18 * MS)
             at += 19 * MS
-            builder.step(epoch * 5 + number, begin, at - begin)
+            builder.step(step + epoch * 5 + number, begin, at - begin)
     return builder
 
 
@@ -49,6 +49,12 @@ def test_starts_but_the_first_are_found_with_the_batches_that_waited(findings_of
     assert found.evidence["batches_longer_ns"] == 5 * MS + 10 * MS
     assert found.saving_ns == 30 * MS - MS // 10 + 15 * MS
     assert "persistent_workers=True" in found.remedy.text
+
+
+def test_the_first_start_of_a_window_counts_where_steps_came_before(findings_of):
+    (found,) = findings_of(epochs(step=40), "DS021")
+    assert found.evidence["restarts"] == 2
+    assert found.evidence["batches_longer_ns"] == 10 * MS + (5 + 10) * MS
 
 
 @pytest.mark.parametrize("loader", [{}, {"persistent_workers": False}])

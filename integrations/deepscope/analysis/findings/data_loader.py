@@ -60,31 +60,32 @@ def _found(facts: Facts) -> _Restarts:
     thread = events.thread == facts.attribution.training.thread
     spans = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & thread, HAS_WORKERS.search))
     spans = spans[np.argsort(events.start_ns[spans], kind="stable")]
-    if len(spans) < 2:
-        none = np.zeros(0, np.int64)
-        return _Restarts(Intervals(none, none), none)
-    start, end = events.start_ns[spans], events.end_ns[spans]
-    drawn = begun_anew(facts, spans)
-    anew = (drawn >= 0) & (start[1:] - drawn >= SHORTEST_NS)
+    drawn = begun_anew(facts, spans, had_before=True)
+    start, length = events.start_ns[spans], events.duration_ns[spans]
+    anew = (drawn >= 0) & (start - drawn >= SHORTEST_NS)
     anew &= (facts.analysis.window.locate(drawn) >= 0) & facts.analysis.extent.holds(drawn)
-    length = end - start
-    more = np.maximum(length - int(np.median(length)), 0)
-    return _Restarts(Intervals(drawn[anew], start[1:][anew]), (more[:-1] + more[1:])[anew])
+    more = np.maximum(length - int(np.median(length)), 0) if len(length) else length
+    before = np.append(np.zeros(1, np.int64), more)[:-1]
+    return _Restarts(Intervals(drawn[anew], start[anew]), (before + more)[anew])
 
 
-def begun_anew(facts: Facts, spans: Int64) -> Int64:
-    """When the iterator of each request but the first was begun (ns), -1 where it is the one before; shape (k - 1,).
+def begun_anew(facts: Facts, spans: Int64, *, had_before: bool = False) -> Int64:
+    """When the iterator of each request was begun (ns), -1 where it is that of the one before; shape (k,).
 
     Args:
         facts: of the analysis.
-        spans: at least two requests for batches (events) of the training thread, by time.
+        spans: requests for batches (events) of the training thread, by time.
+        had_before: the first one counts, too, in a window with steps before it; else it is -1.
     """
     trace, events, attribution = facts.trace, facts.trace.events, facts.attribution
     thread = events.thread == attribution.training.thread
     seed = np.sort(events.start_ns[np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR) & thread, _SEEDS))])
-    if not len(seed):
-        return np.full(len(spans) - 1, -1, np.int64)
-    start, end = events.start_ns[spans[1:]], events.end_ns[spans[:-1]]
+    if not len(seed) or not len(spans):
+        return np.full(len(spans), -1, np.int64)
+    steps = attribution.training.steps
+    counts = had_before and len(steps) > 0 and steps.number[0] > 0
+    since = steps.spans.start[:1] if counts else events.end_ns[spans[:1]]
+    start, end = events.start_ns[spans], np.concatenate((since, events.end_ns[spans[:-1]]))
     first = np.searchsorted(seed, end)
     drawn = seed[np.minimum(first, len(seed) - 1)]
     outer = attribution.operators.nodes[attribution.operators.caller < 0]
@@ -312,7 +313,7 @@ def _iterators_per_batch(facts: Facts) -> float:
     requests = _on_training_thread(facts, _REQUEST.search)
     if len(requests) < 2:
         return 0.0
-    return float((begun_anew(facts, requests) >= 0).mean())
+    return float((begun_anew(facts, requests)[1:] >= 0).mean())
 
 
 def _is_of_small_calls(facts: Facts) -> bool:
