@@ -22,6 +22,7 @@ interface NewerApi {
   readonly McpStdioServerDefinition?: new (label: string, command: string, args: string[]) => Definition;
   readonly lm?: {
     registerMcpServerDefinitionProvider?: (id: string, provider: Provider) => vscode.Disposable;
+    selectChatModels?: () => Thenable<readonly unknown[]>;
     registerTool?: typeof vscode.lm.registerTool;
   };
 }
@@ -80,12 +81,15 @@ function openFile(file: string): vscode.TextDocument {
 
 let hasChat = false;
 
-/** Whether there is a chat to ask in; each hover asks this, so a chat that was found is not looked for again. */
-export async function canAsk(): Promise<boolean> {
+/**
+ * Whether there is a chat to ask in; each hover asks this, so a chat that was found is not looked for again. Before 1.101 it has nothing to show
+ * until an extension brings a model.
+ */
+export async function canAsk({ lm }: NewerApi = vscode): Promise<boolean> {
   if (vscode.workspace.getConfiguration("chat").get<boolean>("disableAIFeatures", false)) {
     return false;
   }
-  hasChat ||= (await vscode.commands.getCommands(true)).includes(OPEN_CHAT);
+  hasChat ||= (await vscode.commands.getCommands(true)).includes(OPEN_CHAT) && (lm?.registerMcpServerDefinitionProvider !== undefined || ((await lm?.selectChatModels?.()) ?? []).length > 0);
   return hasChat;
 }
 
