@@ -168,7 +168,7 @@ describe("the page of comparisons", () => {
     const single = await openPages([traces(runs)[0]!]);
     try {
       await single.show("compare");
-      expect(await single.page.locator("main").textContent()).toContain("record the program again");
+      expect(await single.page.locator("main").textContent()).toContain("Record the program again");
     } finally {
       await single.close();
     }

@@ -57,8 +57,8 @@ def test_the_frameworks_own_cost_is_a_row_and_no_part_of_the_line_that_calls_it(
     costs = {str(row[0]): row[cost] for row in listed.rows}
     assert (costs["train.py:5"], costs["(Lightning)"]) == (22 * MS, 4 * MS)
     assert sum(int(cost or 0) for cost in costs.values()) == found.wholes[0]
-    shown = {one.place: (one.cost_ns, one.share) for one in overview(OneProfile(profile), Choice()).lines}
-    assert shown["train.py:5"] == (22 * MS, 22 * MS / found.wholes[0])
+    shown = {one.place: (one.cost_per_step_ns, one.share) for one in overview(OneProfile(profile), Choice()).lines}
+    assert shown["train.py:5"] == (22 * MS / profile.totals.steps, 22 * MS / found.wholes[0])
 
 
 def test_a_line_in_two_functions_is_one_row_whose_totals_are_not_added() -> None:

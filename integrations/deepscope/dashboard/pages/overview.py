@@ -57,9 +57,9 @@ class HotLine(PageAnswer):
     place: str
     function: str
     source: str
-    cost_ns: int
-    """Self time and the device's idle time that it is blamed for; without a device, self time and Python's."""
     cost_per_step_ns: float
+    """Self time and the device's idle time that it is blamed for; without a device, self time and Python's. Without
+    steps in all."""
     share: float
     """Of what all lines cost, and what ran on none."""
     self_ns: int
@@ -149,7 +149,6 @@ def _hot_line(profile: Profile, line: Line, costs: Costs, sources: Sources) -> H
         place=place_words(line.file, line.line, profile.trace.project_root),
         function=word(line.function),
         source=word(sources.text(line)),
-        cost_ns=cost_ns(line),
         cost_per_step_ns=costs.per_step_ns(line),
         share=costs.share(line),
         self_ns=line.self_device_ns,

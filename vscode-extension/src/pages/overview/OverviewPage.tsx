@@ -29,7 +29,7 @@ export function OverviewPage({ address, header }: PageProps): JSX.Element {
           <div class="columns">
             <section>
               <h2>{answer.lines.length > 0 ? "The lines that cost most" : "The work that costs most"}</h2>
-              {answer.lines.length > 0 && <HotLines lines={answer.lines} />}
+              {answer.lines.length > 0 && <HotLines lines={answer.lines} unit={answer.steps.length > 0 ? " a step" : ""} />}
               {answer.lines.length > 0 && <a href={linkTo(address, "lines")}>All lines</a>}
               <Work of={answer} header={header} />
             </section>
@@ -88,7 +88,7 @@ function Work({ of, header }: { readonly of: Overview; readonly header: Header }
   );
 }
 
-function HotLines({ lines }: { readonly lines: readonly HotLine[] }): JSX.Element {
+function HotLines({ lines, unit }: { readonly lines: readonly HotLine[]; readonly unit: string }): JSX.Element {
   return (
     <ol class="hotlines">
       {lines.map((line) => (
@@ -100,7 +100,10 @@ function HotLines({ lines }: { readonly lines: readonly HotLine[] }): JSX.Elemen
             <span class="muted">{line.function}</span>
             <span class="grow" />
             {line.verdict !== "" && <span class="chip">{line.verdict}</span>}
-            <span class="number">{duration(line.costNs)}</span>
+            <span class="number">
+              {duration(line.costPerStepNs)}
+              {unit}
+            </span>
             <span class="number strong">{share(line.share)}</span>
           </div>
           <code>{line.source}</code>
