@@ -129,6 +129,12 @@ def test_a_loop_that_another_one_calls_is_a_part_of_it_and_promised_once(finding
     assert (alone.line, alone.remedy.text[:25]) == (20, "Do it on whole tensors: o")
 
 
+def test_what_a_loop_over_slices_computes_again_is_promised_with_the_loop(findings_of):
+    again = {"places": PLACES, "same": [{"place": 0, "again": True, "operators": [[0, "aten::mm", 1, 1]]}]}
+    assert found_in(findings_of, again, "DS035").line == 20
+    assert findings_of(recorded(sliced() | again), "DS035") == []
+
+
 def test_modules_that_are_chosen_by_index_are_each_to_be_called_once(findings_of):
     text = "\n" * 9 + "outputs.append(self.experts[choice](token))\n"
     builder = recorded(sliced(module=""))

@@ -21,7 +21,7 @@ from deepscope.analysis.findings.audited_work import (
 )
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.sliced_calls import is_below
+from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.analysis.findings.source_text import is_returned, makes_tensor
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
@@ -96,8 +96,10 @@ def _all(facts: Facts) -> list[_Same]:
 
 def _apart(facts: Facts) -> list[_Same]:
     found: list[_Same] = []
+    sliced = sliced_lines(facts)  # on whole tensors nothing of these is done again
     for one in sorted((_same(facts, work) for work in audit_of(facts).same), key=lambda same: -same.saving_ns):
-        if not is_below(facts, location_of(facts, one.work.place), {line for other in found for line in other.lines}):
+        above = {line for other in found for line in other.lines} | (sliced if one.work.again else set())
+        if not is_below(facts, location_of(facts, one.work.place), above):
             found.append(one)
     return found
 
