@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -20,6 +20,28 @@ _MOST_BYTES = 1 << 24
 
 Value = Hashable
 """Equal for two tensors that hold the same because they were computed in the same way."""
+
+
+def computed_value(
+    facts: OperatorFacts, returned: Returned, of_tensor: Callable[[torch.Tensor], Value | None]
+) -> Value | None:
+    """The value of what a call computes of its arguments' values; None where one is None, or where it may differ.
+
+    `of_tensor`: the value of a tensor's storage, which is read as the tensor lies in it.
+    """
+    if facts.is_opaque or facts.is_random or facts.reads_to_host:
+        return None
+    parts: list[Value] = [facts.name]
+    for one in (*returned.args, *sorted(returned.kwargs.items())):
+        tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
+        if not tensors:
+            parts.append(repr(one))
+        for tensor in tensors:
+            value = of_tensor(tensor)
+            if value is None:
+                return None
+            parts.append((value, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()))
+    return hash(tuple(parts))
 
 
 class Built(NamedTuple):
@@ -133,28 +155,24 @@ class Constants:
         }
 
     def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
-        if facts.is_opaque or facts.is_random or facts.reads_to_host:
-            return None
-        parts: list[Value] = [facts.name]
-        given: frozenset[int] = frozenset()
-        for one in (*returned.args, *sorted(returned.kwargs.items())):
-            tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
-            if not tensors:
-                parts.append(repr(one))
-            for tensor in tensors:
-                key = self._flow.key_of(tensor) or 0
-                value = self._values.get(key)
-                if key in self._built and not self._has_same_bytes(key, tensor):
-                    return None
-                if value is None and self._flow.is_untouched(key):
-                    value = ("given", key)
-                    given |= {key}
-                if value is None or tensor.requires_grad:
-                    return None
-                given |= self._given.get(value, frozenset())
-                parts.append((value, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()))
-        result = hash(tuple(parts))
-        self._given[result] = given
+        given: set[int] = set()
+
+        def of_tensor(tensor: torch.Tensor) -> Value | None:
+            key = self._flow.key_of(tensor) or 0
+            value = self._values.get(key)
+            if key in self._built and not self._has_same_bytes(key, tensor):
+                return None
+            if value is None and self._flow.is_untouched(key):
+                value = ("given", key)
+                given.add(key)
+            if value is None or tensor.requires_grad:
+                return None
+            given.update(self._given.get(value, ()))
+            return value
+
+        result = computed_value(facts, returned, of_tensor)
+        if result is not None:
+            self._given[result] = frozenset(given)
         return result
 
 

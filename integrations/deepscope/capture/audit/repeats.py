@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
 
+import torch
+
+from deepscope.capture.audit.constants import Value, computed_value
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.operator_facts import OperatorFacts
 
@@ -14,9 +16,9 @@ class Repeats:
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._values: dict[int, Hashable] = {}
+        self._values: dict[int, Value] = {}
         """By storage, of those that were written to."""
-        self._first: dict[Hashable, int] = {}
+        self._first: dict[Value, int] = {}
         """By what is computed: the operation that did so first."""
         self._before: dict[int, int] = {}
         """By operation: the first one that computed the same."""
@@ -63,7 +65,7 @@ class Repeats:
             )
         }
 
-    def _write(self, number: int, facts: OperatorFacts, returned: Returned, value: Hashable) -> None:
+    def _write(self, number: int, facts: OperatorFacts, returned: Returned, value: Value) -> None:
         changed = (*facts.written(returned.args, returned.kwargs), returned.result)
         for place, tensor in enumerate(tensors_of(changed)):
             key = self._flow.key_of(tensor)
@@ -71,19 +73,12 @@ class Repeats:
                 self._values[key] = hash((value, place))
                 self._writers[key].append(number)
 
-    def _value_of(self, facts: OperatorFacts, returned: Returned) -> Hashable | None:
-        if facts.is_opaque or facts.is_random or facts.reads_to_host or facts.has_hidden_writes:
+    def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
+        return None if facts.has_hidden_writes else computed_value(facts, returned, self._value_of_tensor)
+
+    def _value_of_tensor(self, tensor: torch.Tensor) -> Value | None:
+        key = self._flow.key_of(tensor)
+        if not key or self._flow.is_used_unseen(key):
             return None
-        parts: list[Hashable] = [facts.name]
-        for one in (*returned.args, *sorted(returned.kwargs.items())):
-            tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
-            if not tensors:
-                parts.append(repr(one))
-            for tensor in tensors:
-                key = self._flow.key_of(tensor)
-                if not key or self._flow.is_used_unseen(key):
-                    return None
-                value = self._values.get(key, ("given", key))
-                layout = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
-                parts.append((value, *layout, tensor.requires_grad, tensor.is_conj() or tensor.is_neg()))
-        return hash(tuple(parts))
+        value = self._values.get(key, ("given", key))
+        return value, tensor.dtype, tensor.requires_grad, tensor.is_conj() or tensor.is_neg()

@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from deepscope.capture import dynamo
+from deepscope.capture.audit.broadcasts import broadcasts
 from deepscope.capture.audit.mode import AuditMode, is_another_active
 from deepscope.capture.audit.needless_gradients import (
     kept_graphs,
@@ -21,7 +22,6 @@ from deepscope.capture.audit.needless_gradients import (
     unused_graphs,
 )
 from deepscope.capture.audit.needless_work import (
-    broadcasts,
     double_work,
     needless_copies,
     padded_work,

@@ -19,7 +19,7 @@ from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.copies import Copies, parameter_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
-from deepscope.capture.audit.operator_facts import is_plain
+from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
 from deepscope.capture.audit.repeats import Repeats
@@ -206,7 +206,7 @@ class Watch:
             self.constants.build(returned.result, call.path, self.step)
         if not call.is_loading:
             self._note_slices(name, returned, call, added)
-            self._note_values(name, returned, added)
+            self._note_values(facts, returned, added)
         if name in _ZEROING:
             for tensor in tensors_of(returned.args):
                 self.gradients.clear(tensor)
@@ -216,14 +216,13 @@ class Watch:
             for tensor in tensors_of(returned.args):
                 self.gradients.clip(tensor)
 
-    def _note_values(self, name: str, returned: Returned, added: range) -> None:
+    def _note_values(self, facts: OperatorFacts, returned: Returned, added: range) -> None:
         if added and self.step == 0:
-            if (lookup := lookup_of(name, returned)) is not None:
+            if (lookup := lookup_of(facts.name, returned)) is not None:
                 self.lookups.append((added[0], lookup))
-            if name in _ONE_HOT and (count := _ones_set(returned)):
+            if facts.name in _ONE_HOT and (count := _ones_set(returned)):
                 self.one_hots[added[0]] = count
         if len(added) == 1:
-            facts = self.flow.facts(returned.function)
             self.constants.note(added[0], facts, returned)
             if self.step == 0:
                 self.repeats.note(added[0], facts, returned, passes=len(self.passes))

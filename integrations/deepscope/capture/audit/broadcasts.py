@@ -1,0 +1,115 @@
+"""Large tensors that broadcasting makes of small ones, and one-hot vectors, which are made small again."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+
+from deepscope.capture.audit.flow import Operation
+from deepscope.capture.audit.operator_uses import StepWork
+from deepscope.capture.audit.places import NumberedPlaces
+from deepscope.capture.audit.watch import Watch
+from deepscope.trace.format.audit import Broadcast
+
+_TIMES = 8
+"""So much larger than the arguments, and than what it is reduced to."""
+_TIMES_OF_DIFFERENCES = 2
+"""Distances in a few dimensions are not so much smaller than differences, and need none."""
+_REDUCTIONS = frozenset(
+    f"aten::{name}"
+    for name in [
+        "sum",
+        "mean",
+        "amax",
+        "amin",
+        "max",
+        "min",
+        "any",
+        "all",
+        "norm",
+        "linalg_vector_norm",
+        "logsumexp",
+        "argmax",
+        "argmin",
+        "prod",
+        "var",
+        "std",
+    ]
+)
+_COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "gt", "ge"])
+_PRODUCTS = frozenset(f"aten::{name}" for name in ["mm", "bmm", "addmm", "baddbmm"])
+_BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
+
+
+def broadcasts(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Broadcast]:
+    """Of the first step, by the line that broadcasts, the largest first."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    readers: dict[int, list[int]] = defaultdict(list)
+    for number, one in enumerate(operations):
+        if one.pass_number < 0:
+            for source in one.inputs:
+                readers[source].append(number)
+    groups: dict[tuple[int, str], dict[int, set[int]]] = defaultdict(dict)
+    for number, one in work.forward:
+        chain = _chain(operations, readers, number, _ends(watch, number, one))
+        if chain:
+            groups[places.number_of(paths[one.call.path][-1]), one.name][number] = chain
+    found = []
+    for (place, name), chains in groups.items():
+        largest = max(chains, key=lambda number: operations[number].result_bytes)
+        one, ends = operations[largest], _ends(watch, largest, operations[largest])
+        last = [operations[number] for number in sorted(chains[largest]) if operations[number].name in ends]
+        members = set().union(*chains.values())
+        found.append(
+            Broadcast(
+                place=place,
+                name=name,
+                reduction=last[0].name,
+                shape=list(one.shape),
+                given_elements=_given(watch, largest, one),
+                reduced_elements=0 if largest in watch.one_hots else max(math.prod(end.shape) for end in last),
+                result_bytes=sum(operations[number].result_bytes for number in chains),
+                operators=work.uses(members),
+                backward=work.backward_uses(members),
+            )
+        )
+    return sorted(found, key=lambda row: -row.result_bytes)
+
+
+def _given(watch: Watch, number: int, one: Operation) -> int:
+    """The elements of the largest argument that a large tensor is made of."""
+    return watch.one_hots.get(number, one.given_elements)
+
+
+def _ends(watch: Watch, number: int, one: Operation) -> Mapping[str, float]:
+    """If an operator makes a large tensor of small ones: those that make less of it, and how many times less."""
+    if not 0 < _TIMES * _given(watch, number, one) <= math.prod(one.shape):
+        return {}
+    if number in watch.one_hots:  # with numbers in place of it there is no such product
+        return dict.fromkeys(_PRODUCTS, 0.0)
+    times = _TIMES_OF_DIFFERENCES if one.name == "aten::sub" else _TIMES
+    return dict.fromkeys(_REDUCTIONS, times) if one.name in _BROADCASTING else {}
+
+
+def _chain(
+    operations: list[Operation], readers: dict[int, list[int]], first: int, ends: Mapping[str, float]
+) -> set[int]:
+    """The operations from the one that makes a large tensor to those that end it; none if it is used otherwise."""
+    if not ends:
+        return set()
+    elements = math.prod(operations[first].shape)
+    found, left, is_reduced = {first}, [first], False
+    while left:
+        for number in readers[left.pop()]:
+            one = operations[number]
+            size = math.prod(one.shape)
+            if one.name in ends and ends[one.name] * size <= elements:
+                is_reduced = True
+                found.add(number)
+            elif size != elements or one.is_sink:
+                return set()
+            elif number not in found:
+                found.add(number)
+                left.append(number)
+    return found if is_reduced else set()
