@@ -321,7 +321,7 @@ class RunWatch:
         return not self._is_evaluation_next and self._has_gradients()
 
     def _end_evaluation(self, one: LoaderPass | None = None) -> None:
-        if self.evaluations is not None and self.is_evaluation_open:
+        if self.evaluations is not None and self.evaluations.is_open:
             began_ns = self._loop.timer.now_ns()
             self.evaluations.end(one)
             self._give_since(began_ns)

@@ -139,7 +139,7 @@ class SecondWindow:
         make: Callable[[int], SecondRecorder],
         is_free: Callable[[], bool],
         first: Callable[[], UnrecordedStepTimes | None],
-        works_elsewhere: Callable[[], bool] = lambda: False,
+        works_elsewhere: Callable[[], bool],
     ) -> None:
         self._make = make
         self._is_free = is_free
@@ -177,11 +177,15 @@ class SecondWindow:
 
     def pause(self) -> None:
         """Between two steps: what follows until `resume` is no step. A window that has steps is no whole period."""
-        if self._recorder is not None:
-            if self._is_incomplete:
-                self._give_up()
-            else:
-                self._recorder.pause()
+        if self._recorder is None:
+            return
+        if 1 < self._ended <= self._wanted:
+            self._recorder.discard()
+            self._recorder.stop()
+            self._recorder = None
+            self._rhythm = self._new_rhythm() if self._attempts < _ATTEMPTS else None
+        else:
+            self._recorder.pause()
 
     def resume(self) -> None:
         """The next step begins."""
@@ -201,10 +205,6 @@ class SecondWindow:
         if self._recorder is not None:
             self._recorder.wait()
 
-    @property
-    def _is_incomplete(self) -> bool:
-        return 1 < self._ended <= self._wanted
-
     def _open(self, steps: int) -> None:
         self._attempts += 1
         try:
@@ -215,10 +215,3 @@ class SecondWindow:
             warn(f"the second window is not recorded: {error}")
         else:
             self._recorder, self._wanted, self._ended = recorder, steps, 0
-
-    def _give_up(self) -> None:
-        if self._recorder is not None:
-            self._recorder.discard()
-            self._recorder.stop()
-        self._recorder = None
-        self._rhythm = self._new_rhythm() if self._attempts < _ATTEMPTS else None

@@ -243,12 +243,7 @@ class Recording:
         Not where ranks would have to agree on it, or the clock says when.
         """
         watch = self._watch
-        if (
-            watch is None
-            or not self._recorder.is_chosen
-            or self._options.time is not None
-            or process.find_world_size() > 1
-        ):
+        if watch is None or not self._may_record_beside:
             return
 
         def make(steps: int) -> Recorder:
@@ -263,6 +258,11 @@ class Recording:
             first=lambda: self._recorder.timer.recorded,
             works_elsewhere=torch.cuda.is_initialized,
         )
+
+    @property
+    def _may_record_beside(self) -> bool:
+        """Whether other windows of this run can be recorded: no rank has to agree on them, and no clock says when."""
+        return self._recorder.is_chosen and self._options.time is None and process.find_world_size() == 1
 
     def _beside(
         self, options: RecordingOptions, total: int | None = None, *, stage: str = "", first_step: int = 0
@@ -283,8 +283,7 @@ class Recording:
 
         It opens before this recording has started, or once that is at rest.
         """
-        main = self._recorder
-        if not main.is_chosen or self._options.time is not None or process.find_world_size() > 1:
+        if not self._may_record_beside:
             return None
         options = replace(at_once(self._options), topics=None, audit=False)
 

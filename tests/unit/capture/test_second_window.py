@@ -117,24 +117,25 @@ def test_no_window_opens_where_the_first_one_had_a_long_step() -> None:
     assert not Run(recorded_ms=(60 + 5 + 5) / 3).steps(rolled_out(200, 8)).recorders
 
 
-def test_a_window_that_an_evaluation_cuts_is_not_kept_and_another_one_is_tried_once() -> None:
+def with_evaluations(steps: int, *, at: int) -> Run:
+    """A run of periods of eight steps, the fourth of each long, with an evaluation behind one of them."""
     run = Run()
-    for number, length_ms in enumerate(rolled_out(400, 8)):
+    for number, length_ms in enumerate(rolled_out(steps, 8)):
         run.steps([length_ms])
-        if number % 8 == 6:
+        if number % 8 == at:
             run.window.pause()
             run.window.resume()
+    return run
+
+
+def test_a_window_that_an_evaluation_cuts_is_not_kept_and_another_one_is_tried_once() -> None:
+    run = with_evaluations(400, at=6)
     assert [recorder.asked[2:] for _, recorder in run.recorders] == [["discard", "stop"]] * 2
     assert not run.window.traces
 
 
 def test_an_evaluation_before_the_long_step_leaves_the_window_to_begin_behind_it() -> None:
-    run = Run()
-    for number, length_ms in enumerate(rolled_out(200, 8)):
-        run.steps([length_ms])
-        if number % 8 == 2:
-            run.window.pause()
-            run.window.resume()
+    run = with_evaluations(200, at=2)
     [(_, recorder)] = run.recorders
     assert recorder.asked[2:4] == ["pause", "resume"]
     assert "discard" not in recorder.asked
