@@ -222,7 +222,7 @@ def test_the_last_of_several_layers_is_told_from_those_before_it_backward_too():
     assert ("aten::mm", 7, 2) in {(use.name, use.times, use.unused) for use in one.backward}
 
 
-def test_the_finding_promises_what_its_lines_take_for_the_positions_that_are_not_read(tmp_path: Path):
+def test_the_finding_claims_what_its_lines_take_for_the_positions_that_are_not_read(tmp_path: Path):
     for mended in (False, True):
         profile = recorded_and_looked_at(classifying(Classifier(mended=mended), 64), tmp_path / str(mended))
         found = [one for one in profile.findings if one.code == "DS037"]

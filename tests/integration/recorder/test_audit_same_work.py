@@ -120,7 +120,7 @@ def test_the_finding_stands_in_the_function_and_mended_there_is_none(mended: boo
         assert one.function == "positions"
         lines = [line for line in profile.lines if line.function == "positions"]
         spent = sum(line.self_device_ns for line in lines)
-        assert 0 < one.saving_ns <= spent  # of a step that the machine held up, little is promised
+        assert 0 < one.saving_ns <= spent  # of a step that the machine held up, little counts
 
 
 @pytest.mark.skipif(

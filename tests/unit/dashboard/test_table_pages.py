@@ -177,8 +177,8 @@ def test_phases_and_the_frameworks_parts_are_the_reports(shelf: Any) -> None:
 def test_the_dearest_lines_are_the_reports(shelf: Any) -> None:
     rows = report_object(shelf.profile(Choice()))["lines"]
     rows.sort(key=lambda row: row["framework_ns"] - row["cost_ns"])
-    told = [(row["share"], row["cost_per_step_ns"]) for row in rows[:5] if row["cost_ns"] > row["framework_ns"]]
-    assert [(line.share, line.cost_per_step_ns) for line in overview(shelf, Choice()).lines] == told
+    expected = [(row["share"], row["cost_per_step_ns"]) for row in rows[:5] if row["cost_ns"] > row["framework_ns"]]
+    assert [(line.share, line.cost_per_step_ns) for line in overview(shelf, Choice()).lines] == expected
 
 
 def test_kernels_and_lines_of_an_operator_are_parts_of_the_work(shelf: Any) -> None:

@@ -129,7 +129,7 @@ def test_a_loop_that_another_one_calls_is_a_part_of_it_and_promised_once(finding
     assert (alone.line, alone.remedy.text[:25]) == (20, "Do it on whole tensors: o")
 
 
-def test_what_a_loop_over_slices_computes_again_is_promised_with_the_loop(findings_of):
+def test_what_a_loop_over_slices_computes_again_is_claimed_by_the_loop(findings_of):
     again = {"places": PLACES, "same": [{"place": 0, "again": True, "operators": [[0, "aten::mm", 1, 1]]}]}
     assert found_in(findings_of, again, "DS035").line == 20
     assert findings_of(recorded(sliced() | again), "DS035") == []
@@ -224,8 +224,8 @@ def test_with_a_tensor_that_is_the_same_goes_the_python_that_makes_it(
     for one in found:
         assert one.line == 21
         assert one.message == "each step makes the same here, of numbers of Python's that do not change"
-    promised = {one.line for one in findings_of(building(RETURNED | texts, **changes), "DS013")}
-    assert 21 not in promised if saved_us else 21 in promised
+    claimed = {one.line for one in findings_of(building(RETURNED | texts, **changes), "DS013")}
+    assert 21 not in claimed if saved_us else 21 in claimed
 
 
 def test_without_the_text_no_python_goes_with_it(findings_of):
@@ -377,7 +377,7 @@ def test_padding_costs_its_part_of_the_work_on_all_positions(findings_of, longes
         assert findings_of(recorded({"places": PLACES, "padding": [row | little]}), "DS041") == []
 
 
-def test_what_is_read_as_numbers_is_a_bound_and_a_loop_over_them_is_promised_once(findings_of):
+def test_what_is_read_as_numbers_is_a_bound_and_a_loop_over_them_is_claimed_once(findings_of):
     row = {"place": 0, "whole": True, "is_number": True, "operators": [[0, "aten::mm", 1, 1]]}
     found = found_in(findings_of, {"places": PLACES, "results": [row]}, "DS037")
     assert "is read as numbers" in found.message

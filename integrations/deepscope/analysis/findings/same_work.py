@@ -44,7 +44,7 @@ class _Same:
 
 
 def built_anew(facts: Facts) -> Intervals:
-    """When lines made the same tensors of numbers of Python's, as far as a finding promises that time."""
+    """When lines made the same tensors of numbers of Python's, as far as a finding claims that time."""
     events, worth_ns = facts.trace.events, WORTH * facts.wall_ns
     runs = np.concatenate([np.zeros(0, np.int64), *(one.runs for one in _all(facts) if one.saving_ns >= worth_ns)])
     return union(events.start_ns[runs], events.end_ns[runs])
@@ -135,7 +135,7 @@ def _lines(facts: Facts, work: SameWork) -> set[int]:
     callers = {location_of(facts, place) for place in work.callers} - {-1}
     is_called_alone = bool(callers) and all(makes_tensor(facts.trace, facts.locations[line], names) for line in callers)
     if is_called_alone:
-        built |= callers  # where the time stands of functions that were too dear to record by the line
+        built |= callers  # where the time stands of functions that were too expensive to record by the line
     if is_called_alone or work.whole:
         built |= {line for line, one in enumerate(facts.locations) if (one.file, one.function) in functions}
     return built

@@ -37,7 +37,7 @@ def _find_unused_results(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).results:
         saving_ns = unused_ns(facts, one.operators, backward=False)
         if one.is_number and location_of(facts, one.place) in looping_lines(facts):
-            continue  # whose time DS007 promises
+            continue  # whose time DS007 claims
         if one.module in _RECURRENT and not one.whole:
             continue  # they return their last state unasked
         what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
@@ -65,7 +65,7 @@ def _find_unused_results(facts: Facts) -> Iterator[Finding]:
 def _unused_results_remedy(one: UnusedResults) -> str:
     if one.is_number:
         return (
-            "If these are for a log, compute them every N steps (`if step % N == 0:`); take hooks off that have told "
+            "If these are for a log, compute them every N steps (`if step % N == 0:`); take hooks off that have shown "
             "what they were made for (`handle.remove()`). What decides how the program goes on has to be computed."
         )
     if one.module == _ATTENTION and not one.whole:
