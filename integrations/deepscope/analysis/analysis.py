@@ -77,7 +77,8 @@ def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimelin
         window = window.intersection(of_phase)
     if view.module:
         events = _below(modules, view.module)
-        chosen &= (work.node >= 0) & events[work.node]
+        below = modules.events_of(work)
+        chosen &= (below >= 0) & events[below]
         window = window.intersection(_calls_on(attribution, modules, events))
     return SelectedRows(Extent(spans, events, chosen), window, steps)
 

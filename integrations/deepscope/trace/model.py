@@ -114,6 +114,10 @@ class Events:
     graph_node: Int64
     """Of a CUDA graph's work, the id of its node: the executable graph's number in the upper 32 bits, the node's in the
     lower ones; 0 or -1 for other work."""
+    region: Int32
+    """Of a CUDA graph's work, an index into `Trace.strings`: the name that an annotation gave it; -1 none."""
+    region_pass: Int32
+    """The same: `backward` for what an annotated region did in its backward pass."""
     scope: Int32
     """Index into `Trace.scopes` for LINE_SCOPE and MODULE_SCOPE; -1 for others."""
 

@@ -188,6 +188,8 @@ def _trace(path: str, columns: EventColumns, metadata: dict[str, Any], *, trunca
         wait_stream=columns.argument("wait_stream"),
         wait_record=columns.argument("wait_record"),
         graph_node=columns.argument("graph_node"),
+        region=columns.argument("region", np.int32),
+        region_pass=columns.argument("region_pass", np.int32),
         scope=scope,
     )
     threads_found = _threads(columns, process_names, thread, is_device)

@@ -48,7 +48,7 @@ def kernel_details(analysis: Analysis) -> list[RecordColumn]:
         texts("operator", pick(events.name.astype(np.int64), launcher), strings),
         texts("input_shapes", pick(events.shapes.astype(np.int64), launcher), strings),
         RecordColumn("backward", "flag", work.backward[rows]),
-        modules(analysis, work.node[rows]),
+        modules(analysis, analysis.modules.events_of(work)[rows]),
         *places(analysis, work.location[rows]),
     ]
 

@@ -55,7 +55,7 @@ class OwnedWork(Work):
     untold: Mask
     """Whether it is of a compiled graph that tells no source lines, so that it stands at the line of the call."""
     backward: Mask
-    """Whether it was launched below autograd's engine."""
+    """Whether it was launched below autograd's engine, or is of a CUDA graph and annotated as backward work."""
     step: Int64
     """Index of the step that it was launched in, -1 for none."""
     outside: Mask
@@ -101,7 +101,7 @@ def owned(
         shared=differs[row],
         captured=compiled.captured[row],
         untold=compiled.untold[row],
-        backward=((work.node >= 0) & calls.backward[work.node])[row],
+        backward=((work.node >= 0) & calls.backward[work.node] | compiled.backward)[row],
         step=step,
         outside=(step < 0) & (len(steps) > 0),
         busy=busy_with(work, np.ones(len(work), np.bool_)),

@@ -76,6 +76,8 @@ class FusedKernels:
     """How many the others are."""
     captured: Mask
     """Which pieces are of a CUDA graph's replay, and have the lines of its capture; shape (w,)."""
+    backward: Mask
+    """Which pieces are of a CUDA graph's replay, and annotated as a region's backward pass; shape (w,)."""
     untold: Mask
     """Which pieces of work run within a call of a compiled graph that tells no source lines; shape (w,)."""
     kernel: Int64
@@ -180,7 +182,14 @@ def find_fused(trace: Trace, parent: Int64, work: Work, locations: list[Location
     captured = (kernel < 0) & (lines >= 0)
     kernel[captured] = lines[captured]
     untold &= ~captured
-    return FusedKernels(sources.locations, len(locations), captured, untold, kernel, sources.all)
+    return FusedKernels(
+        sources.locations, len(locations), captured, _annotated_backward(trace, work), untold, kernel, sources.all
+    )
+
+
+def _annotated_backward(trace: Trace, work: Work) -> Mask:
+    is_backward = np.array([*(text == "backward" for text in trace.strings), False], np.bool_)
+    return np.asarray(is_backward[trace.events.region_pass[work.event]])
 
 
 def _of_graphs(trace: Trace, parent: Int64, work: Work, keys: dict[int, str], sources: _Sources) -> tuple[Int64, Mask]:

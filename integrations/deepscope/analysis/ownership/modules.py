@@ -1,6 +1,7 @@
 """Modules: which `nn.Module` each event ran in, by DeepScope's module scopes or torch's `nn.Module: …` frames.
 
 In a trace with neither, the regions that `record_function` names stand for them (`DistributedDataParallel.forward`).
+The kernels of a CUDA graph's replay ran in the region that `torch.cuda.graph_annotations` marks in the capture.
 """
 
 from __future__ import annotations
@@ -8,18 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_in
 from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
 from deepscope.analysis.ownership.calls import STEP, CallForest, nest
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.analysis.ownership.work import Work
+from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.communication import is_collective
+from deepscope.trace.joins.correlation import launches
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
+GRAPH_REGION = "CUDA graph"
+"""The class of a region that is known from a CUDA graph's annotations alone."""
 _FRAME = re.compile(r"nn\.Module: (.+?)(?:_(\d+))?$")
 
 
@@ -35,6 +40,9 @@ class Instance(NamedTuple):
     """The same with those of the modules in it."""
 
 
+NamedT = TypeVar("NamedT", tuple[str, str], Instance)
+
+
 @dataclass(frozen=True, slots=True)
 class ModuleScopes:
     """Modules and the events that are calls of them."""
@@ -42,7 +50,7 @@ class ModuleScopes:
     names: list[tuple[str, str]]
     """(path, class) of each; without recorded paths both are the class."""
     nodes: Int64
-    """The events, ascending; shape (m,)."""
+    """The events, ascending; of a region in a CUDA graph the first of its work in each replay; shape (m,)."""
     module: Int64
     """Index into `names`; shape (m,)."""
     callers: Int64
@@ -55,6 +63,15 @@ class ModuleScopes:
     """Index into `instances`; shape (m,)."""
     of_event: Int64
     """Position in `nodes` of the innermost module call around each event, -1 for none; shape (n,)."""
+
+    def events_of(self, work: Work) -> Int64:
+        """The event whose module each piece of work has: its own in a region of a CUDA graph, else that of its launch;
+        -1 where that is not known; shape (w,)."""
+        return np.where(self.of_event[work.event] >= 0, work.event, work.node)
+
+    def of_work(self, work: Work) -> Int64:
+        """Position in `nodes` of the innermost module call around each piece of work, -1 for none; shape (w,)."""
+        return pick(self.of_event, self.events_of(work))
 
 
 def find_modules(trace: Trace, calls: CallForest) -> ModuleScopes:
@@ -80,13 +97,19 @@ def find_modules(trace: Trace, calls: CallForest) -> ModuleScopes:
             module = _by_name(trace, Kind.ANNOTATION, _region, index)
             parent, up = _calls_of_regions(trace, calls)
             instance, instances = module, [Instance(*name) for name in index]
+    names = list(index)
+    if (trace.events.region >= 0).any():
+        regions = _graph_regions(trace, up)
+        module, instance, up = module.copy(), instance.copy(), regions.up
+        module[regions.first] = _indexes(names, regions.paths, _named)[regions.region]
+        instance[regions.first] = _indexes(instances, regions.paths, Instance)[regions.region]
     nodes = np.flatnonzero(module >= 0)
     if not len(nodes):
         return ModuleScopes([], nodes, nodes, nodes, nodes, [], nodes, module)
     of_event = position_in(nodes, nearest(up, module >= 0), len(module))
     on_thread = position_in(nodes, nearest(parent, module >= 0), len(module)) if calls.bridged else of_event
     return ModuleScopes(
-        names=list(index),
+        names=names,
         nodes=nodes,
         module=module[nodes],
         callers=pick(of_event, up[nodes]),
@@ -104,6 +127,69 @@ def _recorded(trace: Trace, names: list[tuple[str, str]], table: Int64) -> list[
         if place >= 0:
             counts[place] = max(counts[place], (scope.parameters, scope.own_parameters))
     return [Instance(*name, own, whole) for name, (whole, own) in zip(names, counts, strict=True)]
+
+
+class _GraphRegions(NamedTuple):
+    """The regions that annotations name in CUDA graphs; arrays of shape (r,), one row for a region of a replay."""
+
+    paths: list[str]
+    first: Int64
+    """The first event of its work."""
+    region: Int64
+    """Index into `paths`."""
+    up: Int64
+    """The way from each event of the trace, now also from a region's work to its first piece, and from there to the
+    region around it by the names (`layers.0` around `layers.0.mlp`), else to the replaying call; shape (n,)."""
+
+
+def _graph_regions(trace: Trace, up: Int64) -> _GraphRegions:
+    events = trace.events
+    rows = np.flatnonzero(events.region >= 0)
+    strings, region = distinct_places(events.region[rows])
+    paths = [trace.strings[one] for one in strings.tolist()]
+    launch = launches(trace)[rows]
+    rows = rows[order := np.lexsort((events.start_ns[rows], region, launch))]
+    key = ((launch + 1) * len(paths) + region)[order]
+    begins = np.append(True, key[1:] != key[:-1])
+    keys, first, region, launch = key[begins], rows[begins], region[order][begins], launch[order][begins]
+    up = up.copy()
+    up[rows] = first[np.cumsum(begins) - 1]
+    up[first] = launch
+    around = _regions_around(paths)
+    outer = pick(around, region)
+    while (outer >= 0).any():
+        wanted = keys - region + outer
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        found = (outer >= 0) & (keys[at] == wanted)
+        up[first[found]] = first[at[found]]
+        outer = np.where(found, -1, pick(around, outer))
+    return _GraphRegions(paths, first, region, up)
+
+
+def _regions_around(paths: list[str]) -> Int64:
+    """The place of the longest path that each path goes on from, -1 for none."""
+    place = {path: i for i, path in enumerate(paths)}
+    around = np.full(len(paths), -1, np.int64)
+    for i, path in enumerate(paths):
+        prefix, dot, _ = path.rpartition(".")
+        while dot and around[i] < 0:
+            around[i] = place.get(prefix, -1)
+            prefix, dot, _ = prefix.rpartition(".")
+    return around
+
+
+def _indexes(known: list[NamedT], paths: list[str], make: Callable[[str, str], NamedT]) -> Int64:
+    """The index of each path among the known modules, which get those that are not there."""
+    place = {one[0]: i for i, one in reversed(list(enumerate(known)))}
+    for path in paths:
+        if path not in place:
+            place[path] = len(known)
+            known.append(make(path, GRAPH_REGION))
+    return np.array([place[path] for path in paths], np.int64)
+
+
+def _named(path: str, name: str) -> tuple[str, str]:
+    return path, name
 
 
 def _calls_of_regions(trace: Trace, calls: CallForest) -> tuple[Int64, Int64]:

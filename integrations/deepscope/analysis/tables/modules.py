@@ -51,12 +51,13 @@ def module_columns(
     paths, path = paths_of_forest(modules.callers, modules.instance)
     path = np.append(path, 0)
     counted = extent.launched(work.launch_ns)
-    at = pick(modules.of_event, work.node)
+    at = modules.of_work(work)
     duration = np.where(counted, work.duration_ns, 0)
     start = events.start_ns[modules.nodes]
-    own = self_values(
-        extent.clipped_ns_of(modules.nodes, start, events.end_ns[modules.nodes]), modules.callers_on_thread
-    )
+    # The regions of a CUDA graph are known from the device's work alone.
+    on_cpu = (events.kind[modules.nodes] < Kind.KERNEL) | (events.kind[modules.nodes] > Kind.DEVICE_SPAN)
+    end = np.where(on_cpu, events.end_ns[modules.nodes], start)
+    own = self_values(extent.clipped_ns_of(modules.nodes, start, end), modules.callers_on_thread)
     backward, outside = counted & work.backward, counted & work.outside
     computed = np.where(extent.begins(events, operators.nodes), flops, 0)
     computed_at = modules.of_event[operators.nodes]

@@ -318,7 +318,7 @@ def resolved(analysis: Analysis) -> Resolved:
     exact = np.array([one.exact for one in analysis.attribution.scopes.locations] + [False])
     known = work.location >= 0
     is_exact = np.where(work.called_at >= 0, exact[work.called_at], True)
-    in_module = np.append(analysis.modules.of_event, -1)[work.node] >= 0
+    in_module = analysis.modules.of_work(work) >= 0
     duration = np.where(analysis.counted, work.duration_ns, 0)
     return Resolved(
         line_ns=int(duration[known & is_exact].sum()),

@@ -242,8 +242,7 @@ def _module_rows(analysis: Analysis, modules: Sequence[Module]) -> Int64:
     found = analysis.modules
     place = {(one.path, one.class_name): row for row, one in enumerate(modules)}
     row = np.array([place.get(name, -1) for name in found.names], np.int64)
-    module = pick(found.module, pick(np.asarray(found.of_event), analysis.attribution.work.node))
-    return pick(row, module)
+    return pick(row, pick(found.module, found.of_work(analysis.attribution.work)))
 
 
 def _rows_of(name: Int64, rows: Sequence[str | None], strings: Sequence[str]) -> Int64:

@@ -204,7 +204,7 @@ def _own(of: Attribution, modules: ModuleScopes, phases: int) -> _Own:
     rows = np.flatnonzero(work.counts)
     event = work.event[rows]
     place[event], path[event] = work.location[rows], work.path[rows]
-    within[event] = pick(modules.of_event, work.node[rows])
+    within[event] = modules.of_work(work)[rows]
     module = pick(modules.module, within)
     none = np.full(phases, -1, np.int64)
     return _Own(np.append(place, none), np.append(path, none * 0), np.append(module, none))

@@ -108,6 +108,8 @@ _FIELDS = {
     "stream": _Field(also=("npu_stream",)),
     "size_bytes": _Field(also=("mtia_size",)),
     "graph_node": _Field(),
+    "region": _Field(_Kind.STRING, also=("region_object", "region_text", "name")),
+    "region_pass": _Field(_Kind.STRING),
     "scope": _Field(),
     "call_stack": _Field(_Kind.STRING),
     "shapes": _Field(_Kind.JSON, also=("old_shapes",)),
@@ -156,7 +158,8 @@ _OF_COLLECTIVES = (
     "source",
     "target",
 )
-_OF_SOME = (*_OF_MOVING, "concrete", *_OF_COLLECTIVES)
+_OF_GRAPHS = ("region", "region_object", "region_text", "name", "region_pass")
+_OF_SOME = (*_OF_MOVING, "concrete", *_OF_COLLECTIVES, *_OF_GRAPHS)
 _OF_OPERATORS = (
     "external_id",
     "sequence",
@@ -169,7 +172,7 @@ _OF_OPERATORS = (
     *_OF_COLLECTIVES,
 )
 _OF_CALLS = ("correlation", "external_id")
-_OF_DEVICE_WORK = ("correlation", "external_id", "device", "stream", "size_bytes", "graph_node")
+_OF_DEVICE_WORK = ("correlation", "external_id", "device", "stream", "size_bytes", "graph_node", *_OF_GRAPHS)
 _OF_LAUNCHES = ("grid", "block", "registers", "shared_memory", "blocks_per_sm")
 _WRITTEN: dict[str, tuple[str, ...]] = {
     "cpu_op": _OF_OPERATORS,
@@ -189,7 +192,7 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
 
 Long texts are kept where something is worked out from them: `concrete` for convolutions and what is like them,
 `dtypes` and `strides` for all operators but those that only make a view or room. What is said of collectives is read
-where one is named."""
+where one is named, regions in the work of CUDA graphs."""
 
 
 class _Texts(dict[bytes, int]):
@@ -233,6 +236,9 @@ class Arguments:
         for field in fields:
             if field not in _OF_SOME:
                 self._put(field, list(map(attrgetter(field), args)), rows)
+        if "region" in fields:
+            in_graph = ints(list(map(attrgetter("graph_node"), args))) > 0
+            self._put_chosen(_OF_GRAPHS, args, rows, in_graph)
         if "collective" in fields:
             self._put_chosen(_OF_COLLECTIVES, args, rows, self._of_collectives(names))
         if "concrete" not in fields:

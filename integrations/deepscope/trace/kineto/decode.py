@@ -38,6 +38,12 @@ class Args(msgspec.Struct, gc=False):
     shared_memory: Any = msgspec.field(default=-1, name="shared memory")
     blocks_per_sm: Any = msgspec.field(default=-1, name="blocks per SM")
     graph_node: Any = msgspec.field(default=-1, name="graph node id")
+    # What `torch.cuda._annotate_cuda_graph_trace` merges into the work of CUDA graphs: torchtitan names a region by
+    # "module_fqn", `mark_kernels` by "name" (below), before torch 2.14 by "str".
+    region: Any = msgspec.field(default=None, name="module_fqn")
+    region_text: Any = msgspec.field(default=None, name="str")
+    region_object: Any = msgspec.field(default=None, name="annotation")
+    region_pass: Any = msgspec.field(default=None, name="autograd_phase")
     scope: Any = -1
     # Of collectives: kernels that are one, and the operators that announce them.
     collective: Any = msgspec.field(default=None, name="Collective name")
@@ -69,7 +75,7 @@ class Args(msgspec.Struct, gc=False):
     total_reserved: Any = msgspec.field(default=-1, name="Total Reserved")
     device_type: Any = msgspec.field(default=-1, name="Device Type")
     device_id: Any = msgspec.field(default=-1, name="Device Id")
-    # Metadata events.
+    # Metadata events, and regions of CUDA graphs.
     name: Any = None
 
 
