@@ -81,6 +81,7 @@ LINES = {
     "DS041": "x = self.words(sentence)",
     "DS040": "shown = self.items(item)",
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
+    "DS045": "loss.backward(retain_graph=True)",
 }
 """The line that each program's mistake is found at."""
 AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040", "DS041", "DS043", "DS044"}

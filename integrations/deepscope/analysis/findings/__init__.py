@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
+    backward_passes,
     beside_training,
     clipping,
     collectives,
@@ -74,6 +75,7 @@ RULES = (
     needless_work.KEPT_GRAPHS,
     needless_work.BROADCASTS,
     needless_work.NEEDLESS_COPIES,
+    backward_passes.RULE,
 )
 """By code."""
 
