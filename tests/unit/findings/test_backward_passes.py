@@ -11,7 +11,7 @@ US = 1_000
 
 
 class _Step(TraceBuilder):
-    """A step of a millisecond: line 10 runs a trunk of three operators, lines 20 and 21 go back through some of them."""
+    """A step of a millisecond: line 10 runs a trunk of three operators, lines 20 and 21 go back through some of it."""
 
     def __init__(
         self,
