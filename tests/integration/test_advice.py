@@ -82,9 +82,10 @@ LINES = {
     "DS040": "shown = self.items(item)",
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
     "DS045": "loss.backward(retain_graph=True)",
+    "DS046": "parts = [head(x) for head in self.heads]",
 }
 """The line that each program's mistake is found at."""
-AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040", "DS041", "DS043", "DS044"}
+AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040", "DS041", "DS043", "DS044", "DS046"}
 """Mistakes that show in steps that are looked at."""
 
 

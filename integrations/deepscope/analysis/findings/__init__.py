@@ -76,6 +76,7 @@ RULES = (
     needless_work.BROADCASTS,
     needless_work.NEEDLESS_COPIES,
     backward_passes.RULE,
+    sliced_calls.ALIKE_MODULES,
 )
 """By code."""
 

@@ -1,4 +1,4 @@
-"""DS034: a loop calls something for one slice of a tensor after the other, where one call would take all of it."""
+"""Calls one after the other that one call would do for: of slices of a tensor (DS034), of modules alike (DS046)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, location_of
+from deepscope.analysis.findings.calls_below import cost_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on
-from deepscope.records import Finding
-from deepscope.trace.format.audit import SlicedCalls
+from deepscope.records import PHASES, Finding
+from deepscope.trace.format.audit import AlikeModules, SlicedCalls
+from deepscope.trace.kinds import Kind
 
 WORTH = 0.05
 """A loop is named if one call would save at least this share of the wall time."""
@@ -40,8 +44,9 @@ class _Loop:
 
 
 def sliced_lines(facts: Facts) -> set[int]:
-    """The lines of which findings promise the time, with all that is called from them."""
-    return {line for loop in facts.once(_loops) for line in loop.lines}
+    """The lines of which these findings promise the time, with all that is called from them."""
+    loops = {line for loop in facts.once(_loops) for line in loop.lines}
+    return loops | {one.line for one in facts.once(_alike)}
 
 
 def is_below(facts: Facts, line: int, above: set[int]) -> bool:
@@ -114,7 +119,10 @@ def _loops(facts: Facts) -> list[_Loop]:
         if not lines or location_of(facts, calls.place) < 0 or (calls.is_chain and calls.module not in _WHOLE):
             continue
         cost_ns = _cost_ns(facts, lines)
-        saving_ns = min(cost_ns - _once_ns(facts, calls), cost_ns - cost_ns // calls.times)
+        saving_ns = min(
+            cost_ns - _once_ns(facts, calls),
+            cost_ns - cost_ns // calls.times,
+        )
         if saving_ns >= max(WORTH * facts.wall_ns, 1):
             found.append(_Loop(calls, lines, cost_ns, saving_ns))
     apart: list[_Loop] = []
@@ -141,3 +149,79 @@ def _once_ns(facts: Facts, calls: SlicedCalls) -> int:
 
 
 RULE = Rule("DS034", "Called for one slice after the other", _find, measured_on=("cpu",))
+
+
+_GATHERS = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+_ONE_TABLE = (
+    "Keep one table, `nn.Embedding(sum(sizes), dim)`: add to each column's indices the rows of the tables before it, "
+    "and look all columns up in one call."
+)
+_STACKED = (
+    "If all read the same tensor, one layer with the outputs of all (`nn.Linear(d, count * k)`) and a reshape do the "
+    "same; else stack their parameters and call `torch.bmm`, or `torch.func.stack_module_state` with `torch.vmap`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alike:
+    """Modules alike, and the line that calls them."""
+
+    calls: AlikeModules
+    line: int
+    cost_ns: int
+    saving_ns: int
+
+
+def _find_alike(facts: Facts) -> Iterator[Finding]:
+    for one in facts.once(_alike):
+        calls = one.calls
+        yield ALIKE_MODULES.finding(
+            facts,
+            location=one.line,
+            message=f"{calls.modules} modules of class {calls.module}, each with parameters of its own, are called one "
+            "after the other, and none needs what another one returns",
+            evidence={
+                "modules": calls.modules,
+                "module": calls.module,
+                "calls_ns": one.cost_ns,
+                "operators_per_step": calls.operators,
+                "looked_at_steps": audit_of(facts).steps,
+            },
+            saving_ns=one.saving_ns,
+            remedy=_ONE_TABLE if "embedding" in calls.operator else _STACKED,
+        )
+
+
+def _alike(facts: Facts) -> list[_Alike]:
+    loops = {line for loop in facts.once(_loops) for line in loop.lines}
+    found = []
+    for calls in audit_of(facts).alike:
+        line = location_of(facts, calls.place)
+        if line < 0 or is_below(facts, line, loops):
+            continue
+        calls_ns = _cost_ns(facts, [line])
+        pure_ns = min(calls_ns, _CALL_NS * calls.operators * max(facts.steps, 1))
+        saving_ns = pure_ns - pure_ns // calls.modules
+        saving_ns += _fewer_parameters_ns(facts, calls)
+        if saving_ns >= max(WORTH * facts.wall_ns, 1):
+            found.append(_Alike(calls, line, calls_ns, saving_ns))
+    return found
+
+
+def _fewer_parameters_ns(facts: Facts, calls: AlikeModules) -> int:
+    """On the CPU, what it takes to give gradients to parameters, and an optimizer to step them, if they were joined."""
+    trace = facts.trace
+    gathers = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), _GATHERS.__eq__))
+    gathers = gathers[facts.analysis.extent.holds(trace.events.start_ns[gathers])]
+    if facts.has_device or not len(gathers):
+        return 0
+    phases = facts.analysis.phases
+    stepping = phases.phase == PHASES.index("optimizer")
+    spans = Intervals(phases.spans.start[stepping], phases.spans.end[stepping])
+    stepping_ns = spans.intersection(facts.analysis.unrecorded).total_ns
+    each_ns = (int(cost_ns(facts, gathers).sum()) + min(stepping_ns, _CALL_NS * len(gathers))) / len(gathers)
+    joined = calls.parameters - calls.parameters // calls.modules
+    return int(each_ns * min(joined * max(facts.steps, 1), len(gathers)))
+
+
+ALIKE_MODULES = Rule("DS046", "Modules alike called one after the other", _find_alike)

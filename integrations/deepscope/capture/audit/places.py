@@ -51,6 +51,8 @@ class OperatorCall(NamedTuple):
     """Index into `CallPaths.paths`."""
     modules: tuple[str, ...]
     """The classes of the modules around it, outermost first."""
+    instances: tuple[int, ...]
+    """The `id` of each."""
     depths: tuple[int, ...]
     """How many lines of the path are outside of each module."""
     is_clipping: bool
@@ -77,7 +79,7 @@ class CallPaths:
     def call_from(self, frame: FrameType | None) -> OperatorCall:
         """The call that runs in `frame` and those around it."""
         entries: list[PathEntry] = []
-        modules: list[tuple[str, int]] = []
+        modules: list[tuple[str, int, int]] = []
         is_clipping = is_loading = is_direct = False
         is_beneath = True
         while frame is not None:
@@ -86,7 +88,8 @@ class CallPaths:
             if kind is _Kind.USER:
                 entries.append((code, frame.f_lineno))
             elif kind is _Kind.MODULE:
-                modules.append((type(frame.f_locals.get("self")).__name__, len(entries)))
+                module = frame.f_locals.get("self")
+                modules.append((type(module).__name__, id(module), len(entries)))
             elif kind is _Kind.CLIPPING:
                 is_clipping = True
             elif kind is _Kind.LOADING:
@@ -100,10 +103,11 @@ class CallPaths:
         if number is None:
             number = self._numbers[path] = len(self.paths)
             self.paths.append(path)
-        is_within_module = bool(modules) and modules[0][1] == 0
+        is_within_module = bool(modules) and modules[0][2] == 0
         modules.reverse()
-        names, depths = tuple(name for name, _ in modules), tuple(depth - inner for _, inner in modules)
-        return OperatorCall(number, names, depths, is_clipping, is_loading, is_direct, is_within_module)
+        names, instances = tuple(name for name, _, _ in modules), tuple(module for _, module, _ in modules)
+        depths = tuple(depth - inner for _, _, inner in modules)
+        return OperatorCall(number, names, instances, depths, is_clipping, is_loading, is_direct, is_within_module)
 
     def _kind_of(self, code: CodeType) -> _Kind:
         if code is self._module_call:

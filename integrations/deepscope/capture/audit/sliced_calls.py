@@ -8,6 +8,7 @@ from math import prod
 from types import CodeType
 from typing import NamedTuple
 
+from deepscope.capture.audit.alike_modules import is_called_once_each
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.places import NumberedPlaces, PathEntry
 from deepscope.capture.audit.slices import FEWEST, FirstUse, SlicedTensor
@@ -55,6 +56,8 @@ def _loop_of(watch: Watch, tensor: SlicedTensor, uses: Sequence[FirstUse]) -> _L
     (entry, times), *_ = entries.most_common(1)
     is_one_way = min(times, names.most_common(1)[0][1]) >= _MOST_OF * len(uses)
     if entry is None or not is_one_way or len({one.optimizer_steps for one in uses}) > 1:
+        return None
+    if is_called_once_each(watch, {one.operation for one in uses}):  # no call of one module could do for all
         return None
     modules = Counter(_module_below(one, paths[one.call.path], entry) for one in uses)
     chosen = sorted(uses, key=lambda one: one.operation)

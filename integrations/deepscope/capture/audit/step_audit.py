@@ -12,6 +12,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from deepscope.capture import dynamo
+from deepscope.capture.audit.alike_modules import alike_modules
 from deepscope.capture.audit.broadcasts import broadcasts
 from deepscope.capture.audit.mode import AuditMode, is_another_active
 from deepscope.capture.audit.needless_gradients import (
@@ -198,6 +199,7 @@ def _audited(watch: Watch) -> Audited:
         hidden=[*watch.flow.opaque, *extensions][:20],
         gradients=unused_gradients(watch, places, modules)[:MOST_ROWS],
         slices=sliced_calls(watch, places)[:MOST_ROWS],
+        alike=alike_modules(watch, places, modules)[:MOST_ROWS],
         same=[*same_work(watch, places), *repeated_work(watch, work, places, live=live)][:MOST_ROWS],
         double=double_work(watch, places),
         results=[

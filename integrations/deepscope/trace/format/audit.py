@@ -92,6 +92,23 @@ class SlicedCalls(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of each slice, in the dimension; such slices overlap if it is more than 1."""
 
 
+class AlikeModules(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Modules of one class that are called one after the other, none of which needs what another one returned."""
+
+    place: Count
+    """The line that calls them."""
+    module: str
+    """Their class."""
+    modules: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
+    """How many there are."""
+    operator: str = ""
+    """The first one that they call."""
+    parameters: Count = 0
+    """How many parameters all of these modules have."""
+    operators: Count = 0
+    """Called in one step from that line, forward and backward."""
+
+
 class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a function computes in each step anew, though it is the same; or one step more than once (`again`)."""
 
@@ -285,6 +302,7 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     places: list[AuditedPlace] = []
     gradients: list[UnusedGradients] = []
     slices: list[SlicedCalls] = []
+    alike: list[AlikeModules] = []
     same: list[SameWork] = []
     double: list[DoubleWork] = []
     tables: list[TableGradient] = []
