@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trace_builder import TraceBuilder
+from trace_builder import MAIN, TraceBuilder
 
 FILE = "/home/me/train.py"
 US = 1_000
@@ -45,6 +45,29 @@ def test_a_loop_over_parameters_wants_to_run_seldom(findings_of):
         builder.files[0]["text"] = "\n" * 2 + before + "\n" + last + "\n    total += p.grad.norm().item()\n"
         (found,) = findings_of(builder, "DS007")
         assert words in found.remedy.text
+
+
+def test_a_loop_over_parameters_need_not_be_as_long_as_others(findings_of):
+    builder = loop(60)
+    builder.files[0]["text"] = "\n" * 3 + "for p in model.parameters():\n    total += p.grad.norm().item()\n"
+    (found,) = findings_of(builder, "DS007")
+    assert (found.line, found.saving_ns) == (5, 2 * 59 * 5 * US)
+    builder.files[0]["text"] = "\n" * 3 + "for p in names:\n    total += p.grad.norm().item()\n"
+    assert findings_of(builder, "DS007") == []
+
+
+def test_a_penalty_on_weights_counts_with_its_backward_pass_and_is_weight_decay(findings_of):
+    builder = TraceBuilder().step(1, 0, 3000 * US)
+    for number in range(60):
+        builder.line(FILE, 5, "main", number * 5 * US, 5 * US)
+        builder.op("aten::norm", number * 5 * US + US, 2 * US, sequence=number)
+    builder.line(FILE, 6, "main", 1000 * US, 2000 * US)
+    for number in range(60):
+        builder.backward("NormBackward0", (1100 + 10 * number) * US, 4 * US, number, tid=MAIN)
+    builder.files[0]["text"] = "\n" * 3 + "for p in model.parameters():\n    l2 = l2 + p.norm()\nloss.backward()\n"
+    (found,) = findings_of(builder, "DS007")
+    assert "weight_decay" in found.remedy.text
+    assert found.saving_ns == (60 * (5 + 4) * US) * 59 // 60
 
 
 def test_lines_that_run_once_for_each_of_many_backward_passes_want_larger_batches(findings_of):

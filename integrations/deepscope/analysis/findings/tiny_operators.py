@@ -26,6 +26,8 @@ WORTH = 0.02
 """A line is named if it would save at least this share of the wall time in which the program had a core."""
 MANY = 200
 """A line loops if it starts something at least so often in a step (without steps: in all)."""
+MANY_OVER_PARAMETERS = 50
+"""The same of a loop over a model's parameters, for which torch has functions that take all of them."""
 AT_ONCE = 20
 """One run of a line starts at most so much. If it starts more and holds no loop, the loop is a library's."""
 TINY_NS = 10_000
@@ -36,6 +38,10 @@ _PARAMETERS = re.compile(r"(?:^|\.)(?:parameters|named_parameters|state_dict)$")
 _OVER_PARAMETERS = (
     "What is for a log does every N steps. `clip_grad_norm_` returns the norm of all gradients; for averages of "
     "weights there is `torch.optim.swa_utils.AveragedModel`."
+)
+_PENALTY = (
+    "A penalty on the squares of all weights is the optimizer's `weight_decay` (SGD: `2 * factor`; `AdamW` decays "
+    "beside the gradient); another one takes all of them at once, as `torch.nn.utils.parameters_to_vector` gives them."
 )
 
 
@@ -100,7 +106,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             saving_ns=loop.saving_ns,
             remedy=_LARGER_BATCHES
             if loop.passes
-            else _OVER_PARAMETERS
+            else (_PENALTY if any(_backward_ns(facts, line) for line in loop.members) else _OVER_PARAMETERS)
             if loops_over(facts.trace, facts.locations[loop.line], _PARAMETERS.search)
             else "Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`.",
         )
@@ -156,8 +162,11 @@ def _savings(facts: Facts) -> dict[int, int]:
     logs = {(one.file, one.line) for one in beside_training.LOGGING_LINES.found(facts)}
     sliced = sliced_lines(facts)
     found = {}
-    for line in np.flatnonzero(started.times[:-1] >= MANY * steps).tolist():
+    for line in np.flatnonzero(started.times[:-1] >= MANY_OVER_PARAMETERS * steps).tolist():
         place = facts.locations[line]
+        over_parameters = loops_over(facts.trace, place, _PARAMETERS.search)
+        if started.times[line] < MANY * steps and not over_parameters:
+            continue
         if (place.file, place.line) in logs or is_below(facts, line, sliced):
             continue
         if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, place):
@@ -167,6 +176,7 @@ def _savings(facts: Facts) -> dict[int, int]:
         if len(duration) and float(np.median(duration)) <= TINY_NS:
             # One run a step would do what all of them do.
             whole = _overhead_ns(facts, line, duration)
+            whole += _backward_ns(facts, line) if over_parameters else 0
             found[line] = whole - whole * steps // int(started.times[line])
     return found
 
@@ -177,12 +187,11 @@ def _accumulated(facts: Facts) -> _Loop | None:
     passes = _backward_passes(facts) // steps
     if passes < MANY_PASSES:
         return None
-    work, found = facts.work, {}
+    found = {}
     for line in np.flatnonzero((runs[:-1] >= passes * steps) & (runs[:-1] < AT_ONCE * passes * steps)).tolist():
         duration = started.duration_ns[started.location == line]
         if len(duration) and float(np.median(duration)) <= TINY_NS:
-            backward = facts.analysis.counted & work.backward & (work.location == line)
-            whole = _overhead_ns(facts, line, duration) + int(np.minimum(work.duration_ns[backward], TINY_NS).sum())
+            whole = _overhead_ns(facts, line, duration) + _backward_ns(facts, line)
             found[line] = whole - whole // passes
     if sum(int(started.times[line]) for line in found) < MANY * steps:
         return None
@@ -269,6 +278,12 @@ def _overhead_ns(facts: Facts, line: int, duration_ns: Int64) -> int:
     """What a line's operators cost by being many: their calls, and the Python around them."""
     python_ns = int(facts.analysis.columns["self_cpu_ns"][line]) - int(duration_ns.sum())
     return int(np.minimum(duration_ns, TINY_NS).sum()) + min(max(python_ns, 0), TINY_NS * len(duration_ns))
+
+
+def _backward_ns(facts: Facts, line: int) -> int:
+    """What a line's backward operators cost by being many."""
+    backward = facts.analysis.counted & facts.work.backward & (facts.work.location == line)
+    return int(np.minimum(facts.work.duration_ns[backward], TINY_NS).sum())
 
 
 RULE = Rule("DS007", "Many tiny operators", _find, measured_on=("cpu",))
