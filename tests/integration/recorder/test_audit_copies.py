@@ -328,3 +328,26 @@ def test_a_copy_that_a_library_makes_is_its_own(tmp_path: Path):
     names: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
     exec(code, names)
     assert copies(lambda x, m: x + names["skip"](x)) == []
+
+
+@pytest.mark.parametrize(("turns", "is_list"), [(12, False), (6, False), (12, True)])
+def test_what_grows_in_a_loop_is_copied_again_and_again(turns: int, is_list: bool):
+    cell = nn.Linear(4, 4)
+
+    def loss() -> torch.Tensor:
+        x = torch.randn(3, 4)
+        out, parts = x[:, None], [x]
+        for _ in range(turns):
+            x = torch.tanh(cell(x))
+            if is_list:
+                parts.append(x)
+            else:
+                out = torch.cat([out, x[:, None]], dim=1)
+        return (torch.stack(parts, 1) if is_list else out).square().mean()
+
+    grown = [one for one in looked_at_all(training(cell, loss)).account.copies if one.need == "grown"]
+    if is_list or turns < 8:
+        assert grown == []
+    else:
+        (one,) = grown
+        assert (one.name, one.times, one.shape) == ("aten::cat", turns - 1, [3, turns + 1, 4])

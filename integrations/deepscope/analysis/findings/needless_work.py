@@ -263,6 +263,10 @@ _TRANSPOSED = (
 _BROADCAST = (
     "Leave `.repeat(…)` out: broadcasting does the same, `.expand(…)` where a shape is asked for. Neither copies."
 )
+_GROWN = (
+    "Append the parts to a list, and call `torch.cat` or `torch.stack` once behind the loop; or write them into a "
+    "tensor of the whole size."
+)
 _ONCE = "Copy it once, before the loop or the layers that use it, and hand it on; it stays in memory until the last."
 
 
@@ -281,7 +285,8 @@ def _find_needless_copies(facts: Facts) -> Iterator[Finding]:
                 "result_bytes_per_step": one.result_bytes,
             },
             remedy=_needless_copies_remedy(one),
-            is_bound=one.need == "once",  # casts of gradients, which go with these, are not counted
+            # Not counted are casts of gradients, which go with copies, and what a loop copies backward.
+            is_bound=one.need in ("once", "grown"),
         )
 
 
@@ -294,6 +299,8 @@ def _copied(one: NeedlessCopies) -> str:
 def _in_vain(one: NeedlessCopies) -> str:
     if one.need == "once":
         return ", though the step has the same copy already"
+    if one.need == "grown":
+        return ", each of all that the one before it copied and a little more"
     if one.need == "layout":
         return f" for a layout that {_word(one.reader)} does not need"
     return " and only read, while what was copied stays as it is"
@@ -302,7 +309,7 @@ def _in_vain(one: NeedlessCopies) -> str:
 def _needless_copies_remedy(one: NeedlessCopies) -> str:
     if one.need == "layout":
         return _BROADCAST if one.name == "aten::repeat" else _TRANSPOSED
-    return _ONCE if one.need == "once" else _READ_IT
+    return {"once": _ONCE, "grown": _GROWN}.get(one.need, _READ_IT)
 
 
 def _word(operator: str) -> str:

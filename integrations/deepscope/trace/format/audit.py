@@ -16,8 +16,9 @@ MOST_ROWS = 1_000
 GradientFate = Literal["cleared", "no_optimizer"]
 """Why nobody used a gradient: it was cleared before a step of its optimizer, or no optimizer has its parameter."""
 
-CopyNeed = Literal["none", "layout", "once"]
-"""What a needless copy is needed for: for nothing, for strides that its readers do not need, or once in a step."""
+CopyNeed = Literal["none", "layout", "once", "grown"]
+"""What a needless copy is needed for: for nothing, for strides that its readers do not need, once in a step, or at the
+end of a loop that copies all that it has got so far again and again."""
 
 
 class AuditedPlace(msgspec.Struct, array_like=True, frozen=True):
