@@ -168,8 +168,8 @@ def test_neither_a_long_operator_nor_other_python_on_the_line_can_be_saved(findi
     assert found.evidence["line_cpu_ns"] == 800 * 5 * US + 9000 * US
 
 
-def called(count: int = 300, *, text: str = "") -> TraceBuilder:
-    """A step in which line 5 calls `box_iou` so often, whose lines 11 to 16 each run an operator of 2 µs."""
+def called(count: int = 300, *, text: str = "", name: str = "box_iou") -> TraceBuilder:
+    """A step in which line 5 calls a function so often, whose lines 11 to 16 each run an operator of 2 µs."""
     builder = TraceBuilder().step(0, 0, (count * 40 + 1000) * US)
     builder.line(FILE, 4, "main", 0, count * 40 * US)
     for turn in range(count):
@@ -177,7 +177,7 @@ def called(count: int = 300, *, text: str = "") -> TraceBuilder:
         builder.line(FILE, 5, "matched", at, 39 * US)
         for row in range(6):
             start = at + (2 + 6 * row) * US
-            builder.line(FILE, 11 + row, "box_iou", start, 5 * US).op("aten::max", start + US, 2 * US)
+            builder.line(FILE, 11 + row, name, start, 5 * US).op("aten::max", start + US, 2 * US)
     if text:
         builder.files[0]["text"] = text
     return builder
@@ -190,6 +190,11 @@ def test_the_lines_of_a_function_that_is_called_again_and_again_are_one_finding_
     assert "calls box_iou 300 times a step" in found.message
     assert found.evidence["operators"] == 1800
     assert found.saving_ns == 6 * 299 * 5 * US
+
+
+def test_samples_that_are_taken_one_by_one_are_to_be_taken_by_whole_batches(findings_of):
+    (found,) = findings_of(called(name="Pictures.__getitem__"), "DS007")
+    assert "data[rows]" in found.remedy.text
 
 
 def test_a_function_that_is_called_less_often_than_it_starts_operators_is_named_where_it_is_called(findings_of):

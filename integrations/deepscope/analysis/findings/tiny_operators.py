@@ -104,12 +104,18 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "operator_median_us": round(float(np.median(duration)) / 1000, 2),
             },
             saving_ns=loop.saving_ns,
-            remedy=_LARGER_BATCHES
-            if loop.passes
-            else (_PENALTY if any(_backward_ns(facts, line) for line in loop.members) else _OVER_PARAMETERS)
-            if loops_over(facts.trace, facts.locations[loop.line], _PARAMETERS.search)
-            else "Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`.",
+            remedy=_remedy(facts, loop, called),
         )
+
+
+def _remedy(facts: Facts, loop: _Loop, called: str) -> str:
+    if loop.passes:
+        return _LARGER_BATCHES
+    if "__getitem__ " in called:
+        return "Take whole batches: index the arrays or tensors with all numbers at once, `data[rows]`."
+    if not loops_over(facts.trace, facts.locations[loop.line], _PARAMETERS.search):
+        return "Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`."
+    return _PENALTY if any(_backward_ns(facts, line) for line in loop.members) else _OVER_PARAMETERS
 
 
 def _called(facts: Facts, loop: _Loop) -> str:
