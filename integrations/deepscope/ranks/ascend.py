@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 
-from deepscope.ranks.ascend_rank import AscendCalls, AscendGroup, AscendLink, AscendRank
 from deepscope.ranks.groups import role_among
 from deepscope.ranks.results import DomainRow, LinkRow, RankRow, Role
-from deepscope.ranks.summary import RankSummary
+from deepscope.ranks.summary import AscendCalls, AscendGroup, AscendLink, AscendRank, RankSummary
 from deepscope.records.ranges import ranges
 
 # Megatron-LM's and MindSpeed's names (core/parallel_state.py). Their `mp` is tensor and pipeline together.
