@@ -33,7 +33,7 @@ from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.pages.modules import ModulesAsked, modules
 from deepscope.dashboard.pages.operators import OperatorsAsked, kernels, operators
 from deepscope.dashboard.pages.overview import overview
-from deepscope.ranks.overview import rank_rows
+from deepscope.ranks.side_by_side import rank_rows
 from deepscope.ranks.summary import summary_of
 from deepscope.records import NO_OPERATOR, Profile, Verdict, View, Why
 from deepscope.report.tables import TABLES, table

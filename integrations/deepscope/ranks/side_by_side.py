@@ -11,19 +11,63 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.ranks.alignment import Aligner, CallSequence
-from deepscope.ranks.arrivals import arrivals_of, varying_lines, varying_rows
-from deepscope.ranks.ascend import domain_rows, link_rows
-from deepscope.ranks.calls import Calls, gather
+from deepscope.ranks.arrivals import Arrivals, arrivals_of, varying_lines, varying_rows
+from deepscope.ranks.ascend import domain_rows, link_rows, with_step_times
+from deepscope.ranks.calls import Calls, RowKey, gather, key_of
 from deepscope.ranks.clocks import align_clocks
 from deepscope.ranks.collectives import collective_rows, fill_waits
-from deepscope.ranks.ended import find_ends, leave_out_waiting, world_of
+from deepscope.ranks.ended import end_sentences, find_ends, leave_out_waiting, world_of
 from deepscope.ranks.finding import straggler_findings
 from deepscope.ranks.groups import group_rows, set_roles
-from deepscope.ranks.matching import match
-from deepscope.ranks.overview import rank_rows, slowest_ranks
+from deepscope.ranks.matching import MatchedCalls, match
 from deepscope.ranks.results import Failure, PairRow, RankRow, RanksReport
 from deepscope.ranks.stragglers import find_stragglers
-from deepscope.ranks.summary import RankSummary
+from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.records import Profile
+from deepscope.records.profile import add_findings
+
+_SLOWEST = 5
+
+
+def rank_rows(summaries: Sequence[RankSummary]) -> list[RankRow]:
+    """By rank; what is told by other ranks is left unknown."""
+    return [with_step_times(_row(one), one.ascend) for one in sorted(summaries, key=lambda one: one.rank)]
+
+
+def _slowest_ranks(rows: Sequence[RankRow]) -> list[int]:
+    """The ranks with the longest own time, the longest first; none of a single rank."""
+    if len(rows) < 2:
+        return []
+    return [row.rank for row in sorted(rows, key=lambda row: (-row.own_ns, row.rank))[:_SLOWEST]]
+
+
+def _row(one: RankSummary) -> RankRow:
+    totals = one.totals
+    steps = max(totals.steps, 1)
+    parts = {row.name: row.time_ns // max(row.steps, 1) for row in one.overview if row.section == "step"}
+    step_ns = totals.wall_ns // steps
+    working_ns = sum(parts.values()) or step_ns  # to the end of the last work that was launched in it
+    communication, exposed = one.communication_ns // steps, one.exposed_ns // steps
+    return RankRow(
+        rank=one.rank,
+        host=one.hostname,
+        device=one.device,
+        path=one.path,
+        steps=totals.steps,
+        serving_steps=one.serving_steps,
+        step_ns=step_ns,
+        own_ns=working_ns - parts.get("communication", 0),
+        parts=parts,
+        compute_ns=(one.computing_ns if one.metric == "device" else totals.device_ns) // steps,
+        communication_ns=communication,
+        exposed_ns=exposed,
+        overlapped_ns=communication - exposed,
+        idle_ns=totals.idle_ns // steps,
+        data_ns=sum(phase.wall_ns for phase in one.phases if phase.name == "data") // steps,
+        sync_ns=one.wait_ns // steps,
+        peak_bytes=totals.peak_bytes,
+    )
+
 
 Int64 = npt.NDArray[np.int64]
 Aligned = Callable[[Int64, Int64], Int64]
@@ -130,7 +174,7 @@ def side_by_side(summaries: Sequence[RankSummary], failures: Sequence[Failure] =
         missing_wait=ends.missing_wait,
         ranks=rows,
         part_names=_part_names(named, rows),
-        slowest=slowest_ranks(rows),
+        slowest=_slowest_ranks(rows),
         stragglers=stragglers,
         varying=varying_rows(named),
         findings=straggler_findings(stragglers, named),
@@ -174,3 +218,41 @@ def _part_names(summaries: Sequence[RankSummary], rows: Sequence[RankRow]) -> li
     """The parts of the split, of all ranks: one without a device has fewer, and one without a trace."""
     names = [row.name for one in summaries for row in one.overview if row.section == "step"]
     return list(dict.fromkeys([*names, *(name for row in rows for name in row.parts)]))
+
+
+def add_what_ranks_tell(merged: Profile, profiles: Sequence[Profile]) -> None:
+    """Adds what no rank tells alone: which rank ended early or is late, how long collectives take once all are there.
+
+    Args:
+        merged: of the profiles.
+        profiles: of a rank each.
+    """
+    if len(profiles) < 2:
+        return
+    named, _ = numbered([summary_of(profile) for profile in profiles])
+    merged.trace.warnings = [*merged.trace.warnings, *end_sentences(find_ends(named), merged.trace.project_root)]
+    matches = match(gather(named))
+    arrivals = arrivals_of(matches)
+    set_transfers(merged, matches, arrivals)
+    if all(one.own is None for one in named):
+        return
+    rows = rank_rows(named)
+    fill_waits(rows, named, matches, arrivals)
+    add_findings(merged, straggler_findings(find_stragglers(named, rows), named))
+
+
+def set_transfers(merged: Profile, matches: MatchedCalls, arrivals: Arrivals) -> None:
+    """Sets `shortest_ns` of the merged profile's collectives: of rows whose every call is found on all ranks."""
+    calls, shortest = matches.calls, defaultdict[RowKey, list[int]](list)
+    counts = np.zeros(len(calls.rows), np.int64)
+    rows = np.flatnonzero(matches.match >= 0)
+    is_told = matches.is_complete & arrivals.waits_known
+    rows = rows[is_told[matches.match[rows]]]
+    np.add.at(counts, calls.row[rows], calls.row[rows] == matches.row[matches.match[rows]])
+    for row, time in zip(matches.row[is_told].tolist(), arrivals.shortest_ns[is_told].tolist(), strict=True):
+        shortest[calls.rows[row]].append(time)
+    number = {key: place for place, key in enumerate(calls.rows)}
+    for record in merged.collectives:
+        key = key_of(record)
+        is_whole = key in number and counts[number[key]] == record.calls
+        record.shortest_ns = shortest[key] if is_whole and len(shortest[key]) * record.ranks == record.calls else []

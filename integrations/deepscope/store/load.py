@@ -146,7 +146,7 @@ def _judged(profiles: Sequence[Profile], selection: TraceSelection, peaks: str) 
     verdict for each line by the device's peaks."""
     profile = merge_profiles(profiles)
     if len(profiles) > 1:
-        from deepscope.ranks.merged import add_what_ranks_tell  # for several ranks alone
+        from deepscope.ranks.side_by_side import add_what_ranks_tell  # for several ranks alone
 
         add_what_ranks_tell(profile, profiles)
     profile.trace.also_recorded = list(selection.also_recorded)
