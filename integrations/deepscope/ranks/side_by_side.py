@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.alignment import Aligner, CallSequence
 from deepscope.ranks.arrivals import Arrivals, arrivals_of, varying_lines, varying_rows
 from deepscope.ranks.ascend import domain_rows, link_rows, with_step_times
 from deepscope.ranks.calls import Calls, RowKey, gather, key_of
@@ -19,7 +18,7 @@ from deepscope.ranks.collectives import collective_rows, fill_waits
 from deepscope.ranks.ended import end_sentences, find_ends, leave_out_waiting, world_of
 from deepscope.ranks.finding import straggler_findings
 from deepscope.ranks.groups import group_rows, set_roles
-from deepscope.ranks.matching import MatchedCalls, match
+from deepscope.ranks.matching import Aligner, CallSequence, MatchedCalls, match
 from deepscope.ranks.results import Failure, PairRow, RankRow, RanksReport
 from deepscope.ranks.stragglers import find_stragglers
 from deepscope.ranks.summary import RankSummary, summary_of
