@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from statistics import median
 
-from deepscope.ranks.groups import role_among
+from deepscope.ranks.collectives import role_among
 from deepscope.ranks.results import DomainRow, LinkRow, RankRow, Role
 from deepscope.ranks.summary import AscendCalls, AscendGroup, AscendLink, AscendRank, RankSummary
 from deepscope.records.ranges import ranges

@@ -14,10 +14,9 @@ from deepscope.ranks.arrivals import Arrivals, arrivals_of, varying_lines, varyi
 from deepscope.ranks.ascend import domain_rows, link_rows, with_step_times
 from deepscope.ranks.calls import Calls, RowKey, gather, key_of
 from deepscope.ranks.clocks import align_clocks
-from deepscope.ranks.collectives import collective_rows, fill_waits
+from deepscope.ranks.collectives import collective_rows, fill_waits, group_rows, set_roles
 from deepscope.ranks.ended import end_sentences, find_ends, leave_out_waiting, world_of
 from deepscope.ranks.finding import straggler_findings
-from deepscope.ranks.groups import group_rows, set_roles
 from deepscope.ranks.matching import Aligner, CallSequence, MatchedCalls, match
 from deepscope.ranks.results import Failure, PairRow, RankRow, RanksReport
 from deepscope.ranks.stragglers import find_stragglers

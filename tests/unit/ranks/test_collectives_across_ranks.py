@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepscope.ranks.ascend import domain_rows
-from deepscope.ranks.groups import role_of
+from deepscope.ranks.collectives import role_of
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import AscendCalls, AscendGroup, AscendRank
