@@ -44,7 +44,7 @@ from deepscope.report.ranks.forms import answer as ranks_sentence
 from deepscope.report.ranks.forms import late_entries
 from deepscope.report.ranks.tables import slowest_first
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.serving import serving_words
+from deepscope.report.step_times import serving_words
 from deepscope.report.tables import table
 from deepscope.store.runs import STAGES
 

@@ -25,7 +25,7 @@ from deepscope.report.places_of_work import (
     step_columns,
     thread_columns,
 )
-from deepscope.report.serving import serving_step_columns
+from deepscope.report.step_times import serving_step_columns
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, shares, text_columns
 from deepscope.report.tables import table
 from deepscope.report.whole_run import RUN_COLUMNS

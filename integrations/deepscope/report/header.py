@@ -12,7 +12,7 @@ from deepscope.records.ranges import ranges
 from deepscope.report.filters import part_words
 from deepscope.report.places_of_work import outside_words
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.serving import serving_words
+from deepscope.report.step_times import serving_words
 from deepscope.report.tables import table
 
 DOT = " · "

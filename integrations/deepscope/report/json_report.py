@@ -34,8 +34,7 @@ from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.module_columns import children_of, depths
 from deepscope.report.operator_columns import derived_columns
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.serving import serving_columns
-from deepscope.report.step_times import step_times
+from deepscope.report.step_times import serving_columns, step_times
 from deepscope.report.tables import DERIVED, table, table_of_steps
 
 REPORT_FORMAT = 1

@@ -15,7 +15,7 @@ from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
-from deepscope.report.serving import serving_sentence
+from deepscope.report.step_times import serving_sentence
 from deepscope.report.whole_run import compiled_place, long_steps_share, long_steps_words, slowing_words
 
 RunCause = Literal[

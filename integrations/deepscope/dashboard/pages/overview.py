@@ -15,7 +15,7 @@ from deepscope.report.findings import without_findings
 from deepscope.report.framework import without_framework
 from deepscope.report.places import Sources
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.serving import serving_columns
+from deepscope.report.step_times import serving_columns
 from deepscope.report.whole_run import run_rows
 
 LINES = 5

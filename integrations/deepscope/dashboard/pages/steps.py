@@ -12,8 +12,7 @@ from deepscope.dashboard.pages.tables import place_words, table_of, word
 from deepscope.records import PHASES, CounterSeries, Profile, Step
 from deepscope.report.counters import COUNTER_COLUMNS
 from deepscope.report.places_of_work import STREAM_COLUMNS, step_columns, thread_columns
-from deepscope.report.serving import serving_step_columns
-from deepscope.report.step_times import PERCENTILES, step_times
+from deepscope.report.step_times import PERCENTILES, serving_step_columns, step_times
 from deepscope.report.table_column import ColumnOf, field
 from deepscope.trace.format.counters import TRACKS
 
