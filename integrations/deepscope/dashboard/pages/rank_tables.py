@@ -16,11 +16,12 @@ from deepscope.ranks.results import (
     RanksReport,
     VaryingRow,
 )
-from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,
     COLLECTIVE_COLUMNS,
+    DOMAIN_COLUMNS,
     GROUP_COLUMNS,
+    LINK_COLUMNS,
     PAIR_COLUMNS,
     VARYING_COLUMNS,
     line_columns,

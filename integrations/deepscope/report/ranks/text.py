@@ -14,14 +14,15 @@ from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.layout import Styles, cut_end, cut_start, render, shown_words
 from deepscope.report.places_of_work import outside_words
-from deepscope.report.ranks.ascend import DOMAIN_COLUMNS, LINK_COLUMNS
 from deepscope.report.ranks.forms import answer, late_entries, rows_of, step_unit
 from deepscope.report.ranks.heat_map import fits, heat_map, pair_matrix
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,
     COLLECTIVE_COLUMNS,
+    DOMAIN_COLUMNS,
     FROM_TO,
     GROUP_COLUMNS,
+    LINK_COLUMNS,
     PAIR_COLUMNS,
     RANK,
     VARYING_COLUMNS,
