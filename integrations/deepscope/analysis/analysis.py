@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest
-from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask
 from deepscope.analysis.numbers.added_by_recording import Added, added_by_recording, added_to_lines
 from deepscope.analysis.numbers.cpu_time import cpu_time

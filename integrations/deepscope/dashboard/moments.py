@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.numbers.memory import find_memory, reserved_bytes
 from deepscope.analysis.numbers.memory_blocks import Blocks, device_of, held_by_owner
 from deepscope.analysis.ownership.attribution import Attribution

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to, position_in
-from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import union
+from deepscope.analysis.array_ops.intervals import Extent, union
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.numbers.arguments import Tensor, arguments
 from deepscope.analysis.numbers.process_groups import MOST_RANKS, ProcessGroup, process_group, queued_by, rank_in_run

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
-from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.numbers.idle import HostTimeline
 from deepscope.analysis.ownership.modules import FrameworkSpans

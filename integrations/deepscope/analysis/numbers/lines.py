@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.framework_time import FrameworkTime

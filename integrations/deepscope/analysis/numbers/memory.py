@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.memory_blocks import KINDS, Blocks, device_codes, device_of, find_blocks, held_by_owner
 from deepscope.analysis.ownership.calls import Nested, open_at

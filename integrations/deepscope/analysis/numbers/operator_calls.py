@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest
-from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.flop_formulas import output_sizes
 from deepscope.analysis.numbers.flops import OperatorFlops, kernels_with_tensor_cores, operators_for_tensor_cores

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import depth
-from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.below import Below

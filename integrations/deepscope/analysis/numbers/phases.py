@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals
 from deepscope.analysis.array_ops.selection import distinct, named, of_kind
 from deepscope.analysis.numbers.idle import HostTimeline, idle
 from deepscope.analysis.ownership.attribution import OwnedWork

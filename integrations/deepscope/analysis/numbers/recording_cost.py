@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import distinct, of_kind
 from deepscope.analysis.ownership.locations import Scopes, function_numbers
 from deepscope.analysis.ownership.owners import LineRuns

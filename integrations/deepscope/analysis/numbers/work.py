@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import union
+from deepscope.analysis.array_ops.intervals import Extent, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, named, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.work import Work

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.extent import Extent
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.idle import idle, timeline

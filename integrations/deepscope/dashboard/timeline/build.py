@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.extent import Extent
+from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
 from deepscope.analysis.ownership.attribution import Attribution
