@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepscope.analysis.array_ops.ancestry import depth, nearest, position_in
-from deepscope.analysis.array_ops.ranking import largest
+from deepscope.analysis.array_ops.selection import largest
 from deepscope.analysis.ownership.paths import PathBuilder
 
 forests = st.lists(st.integers(0, 1000), max_size=40).map(

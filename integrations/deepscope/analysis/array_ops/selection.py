@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
@@ -45,3 +47,68 @@ def by_line(location: Int64, lines: int, values: Int64 | None = None) -> Int64:
     result = np.zeros(lines + 1, np.int64)
     np.add.at(result, location, 1 if values is None else values)
     return result
+
+
+class Share(NamedTuple):
+    """What one member gives to its group."""
+
+    group: int
+    member: int
+    total: int
+    rows: int
+
+
+def largest(group: Int64, member: Int64, value: Int64, keep: int) -> Iterator[Share]:
+    """The `keep` members with the largest sums in each group, largest first; ties in order of the member's number.
+
+    Args:
+        group: shape (n,), rows with -1 are left out.
+        member: shape (n,), likewise.
+        value: shape (n,).
+        keep: rows for each group.
+    """
+    known = (group >= 0) & (member >= 0)
+    group, member, value = group[known], member[known], value[known]
+    if not len(group):
+        return
+    width = int(member.max()) + 1
+    pairs, inverse = distinct_places(group * width + member)
+    count = np.bincount(inverse)
+    total = np.zeros(len(pairs), np.int64)
+    np.add.at(total, inverse, value)
+    owner = pairs // width
+    order = np.lexsort((pairs, -total, owner))
+    owner = owner[order]
+    begin = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
+    rank = np.arange(len(owner)) - np.repeat(begin, np.diff(np.append(begin, len(owner))))
+    for row in order[rank < keep].tolist():
+        yield Share(int(pairs[row]) // width, int(pairs[row]) % width, int(total[row]), int(count[row]))
+
+
+def largest_named(group: Int64, name: Int64, value: Int64, keep: int, strings: Sequence[str]) -> Iterator[Share]:
+    """`largest` where members are strings (indexes into `strings`, -1 for none); ties in the order of the alphabet.
+
+    So the order of the events in a file does not matter.
+    """
+    used = np.array(sorted(distinct(name, len(strings)), key=strings.__getitem__), np.int64)
+    place = np.full(len(strings) + 1, -1, np.int64)
+    place[used] = np.arange(len(used))
+    for share in largest(group, place[name], value, keep):
+        yield share._replace(member=int(used[share.member]))
+
+
+def rows(columns: Columns, order: Int64) -> list[dict[str, Any]]:
+    """Each group's numbers as keyword arguments of `Numbers`."""
+    names = list(columns)
+    table = np.stack([columns[name][order] for name in names], axis=1).tolist() if names else []
+    return [dict(zip(names, row, strict=True)) for row in table]
+
+
+def largest_first(columns: Columns, count: int) -> Int64:
+    """Groups (indexes) in which any number is not zero, by self device time, then total, then CPU time."""
+    some = np.zeros(count, np.bool_)
+    for values in columns.values():
+        some |= values[:count] != 0
+    present = np.flatnonzero(some)
+    keys = [-columns[name][present] for name in ("self_cpu_ns", "total_device_ns", "self_device_ns")]
+    return present[np.lexsort(keys)]

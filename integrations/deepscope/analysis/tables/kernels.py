@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ranking import largest, largest_named
-from deepscope.analysis.array_ops.selection import Columns, of_kind
+from deepscope.analysis.array_ops.selection import Columns, largest, largest_named, of_kind
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
 from deepscope.analysis.tables.why import WorkCauses
 from deepscope.records import Kernel, KernelKind

@@ -9,8 +9,7 @@ from pathlib import PurePath
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.ranking import largest, largest_named
-from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, of_kind
+from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, largest, largest_named, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file, python_module_of_file

@@ -7,8 +7,7 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import self_values
 from deepscope.analysis.array_ops.intervals import Extent
-from deepscope.analysis.array_ops.ranking import largest, largest_first, rows
-from deepscope.analysis.array_ops.selection import Columns, by_line
+from deepscope.analysis.array_ops.selection import Columns, by_line, largest, largest_first, rows
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.owners import Operators

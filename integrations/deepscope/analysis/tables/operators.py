@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ranking import largest, rows
-from deepscope.analysis.array_ops.selection import Columns
+from deepscope.analysis.array_ops.selection import Columns, largest, rows
 from deepscope.analysis.numbers.operator_calls import OperatorCalls, operator_calls, output_shapes
 from deepscope.analysis.ownership.owners import joined_paths
 from deepscope.analysis.ownership.paths import PathBuilder
