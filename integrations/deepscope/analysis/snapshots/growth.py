@@ -12,8 +12,7 @@ from itertools import takewhile
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
-from deepscope.analysis.snapshots.holders import Place, is_backward, is_python, place_of
-from deepscope.analysis.snapshots.replay import Replay
+from deepscope.analysis.snapshots.replay import Place, Replay, is_backward, is_python, place_of
 from deepscope.records.snapshots import GrowingHolder, SnapshotGrowth, StepSource
 from deepscope.trace.memory_snapshots.read import Annotation, Entry
 from deepscope.trace.model import Int64

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepscope.analysis.snapshots.growth import growth
-from deepscope.analysis.snapshots.holders import Place, holders, places
-from deepscope.analysis.snapshots.replay import LiveBlock, Replay, replay
+from deepscope.analysis.snapshots.replay import LiveBlock, Place, Replay, holders, places, replay
 from deepscope.records.snapshots import (
     Fragmentation,
     SnapshotDevice,
