@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.analysis.ownership.frames import Owner, owner_of_file, python_module_of_file
+from deepscope.analysis.ownership.locations import Owner, owner_of_file, python_module_of_file
 from trace_builder import BACKWARD, TraceBuilder
 
 

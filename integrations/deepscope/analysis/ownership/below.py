@@ -11,7 +11,7 @@ from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_
 from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.compiled import told_calls
-from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file
+from deepscope.analysis.ownership.locations import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.records import PartKey
 from deepscope.trace.arrays import distinct_values, pick

@@ -12,8 +12,7 @@ from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, largest, largest_named, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CallForest
-from deepscope.analysis.ownership.frames import Owner, frame_of, owner_of_file, python_module_of_file
-from deepscope.analysis.ownership.locations import Scopes
+from deepscope.analysis.ownership.locations import Owner, Scopes, frame_of, owner_of_file, python_module_of_file
 from deepscope.records import Library
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind

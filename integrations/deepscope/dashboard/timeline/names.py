@@ -9,7 +9,7 @@ from collections.abc import Collection
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
-from deepscope.analysis.ownership.frames import frame_of
+from deepscope.analysis.ownership.locations import frame_of
 from deepscope.dashboard.timeline.answers import Found
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Labels, Texts, TimelineColumns
 from deepscope.errors import OptionError
