@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from deepscope.capture.counters.container import available_bytes
-from deepscope.capture.saving import turns
+from deepscope.capture.saving import writer
 from deepscope.capture.saving import writer as writing
-from deepscope.capture.saving.turns import memory_needed, turn
+from deepscope.capture.saving.writer import memory_needed, turn
 from machine_folders import GIB, write
 
-pytestmark = pytest.mark.skipif(turns.fcntl is None, reason="no locks that end with their process on Windows")
+pytestmark = pytest.mark.skipif(writer.fcntl is None, reason="no locks that end with their process on Windows")
 
 WRITER = """
 import json, sys, time
@@ -87,7 +87,7 @@ def test_nobody_waits_for_ever(tmp_path, monkeypatch):
     hanging = writer(tmp_path, 0, seconds=1000)
     assert hanging.stdout is not None
     hanging.stdout.readline()
-    monkeypatch.setattr(turns, "LONGEST_S", 0.2)
+    monkeypatch.setattr(writer, "LONGEST_S", 0.2)
     with turn(1, 1, folder=tmp_path, writers=1):
         assert hanging.poll() is None
     hanging.kill()
@@ -115,15 +115,15 @@ def test_a_folder_with_other_things_in_it_keeps_nobody_from_writing(tmp_path, da
 
 
 def test_a_folder_of_somebody_elses_making_is_not_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(turns.tempfile, "gettempdir", lambda: str(tmp_path))
-    own = turns._own_folder()
+    monkeypatch.setattr(writer.tempfile, "gettempdir", lambda: str(tmp_path))
+    own = writer._own_folder()
     assert own is not None
     own.chmod(0o777)
-    assert turns._own_folder() is None
+    assert writer._own_folder() is None
     own.rmdir()
     (tmp_path / "elsewhere").mkdir()
     own.symlink_to(tmp_path / "elsewhere")
-    assert turns._own_folder() is None
+    assert writer._own_folder() is None
 
 
 def test_memory_is_what_the_host_and_every_group_around_the_process_leave(tmp_path: Path) -> None:
