@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from deepscope.dashboard.answer import CellKind, Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.distributed import LateRank, late_rank
-from deepscope.dashboard.pages.rank_tables import collectives_table, pairs_table
+from deepscope.dashboard.pages.distributed import LateRank, collectives_table, late_rank, pairs_table
 from deepscope.dashboard.pages.tables import in_page_words, table_of, word
 from deepscope.ranks.detail import RankDetail, rank_detail
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
