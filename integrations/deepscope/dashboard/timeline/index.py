@@ -21,8 +21,7 @@ from deepscope.dashboard.timeline.answers import (
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineColumns
 from deepscope.dashboard.timeline.counters import counter_head
 from deepscope.dashboard.timeline.details import details_of
-from deepscope.dashboard.timeline.search import NameIndex, at_line, durations_of, search
-from deepscope.dashboard.timeline.selection import selection_of
+from deepscope.dashboard.timeline.selection import NameIndex, at_line, durations_of, search, selection_of
 from deepscope.dashboard.timeline.window import window_of
 from deepscope.errors import NoTraceError, TraceError
 from deepscope.processes import MessageError, ProcessEndedError, Progress
