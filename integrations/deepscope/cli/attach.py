@@ -120,8 +120,8 @@ def _who(outcome: WindowOutcome, outcomes: list[WindowOutcome]) -> str:
 
 def _profile(traces: list[str]) -> Any:
     from deepscope.store.files import single_file
+    from deepscope.store.identity import Recognizer
     from deepscope.store.load import load_selection
-    from deepscope.store.recognition import Recognizer
     from deepscope.store.runs import select_from
 
     files = [file for path in traces if (file := single_file(path)) is not None]

@@ -18,7 +18,7 @@ from deepscope.records import CompiledFunction, Profile, RunEpoch, RunPart, Whol
 from deepscope.records.findings import Try
 from deepscope.records.merging import RankRecords, merge
 from deepscope.store.files import TraceFile
-from deepscope.store.recognition import FoundTrace, Recognizer
+from deepscope.store.identity import FoundTrace, Recognizer
 from deepscope.store.runs import TraceSelection, find_traces
 from deepscope.trace.format.run_account import account_path, decoded_account, renamed_when_whole, tries_path
 from deepscope.trace.kineto.remote import is_url

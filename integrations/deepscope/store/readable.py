@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from deepscope.errors import DeepScopeError, OptionError, TraceError, in_words
 from deepscope.records import Profile
-from deepscope.store.recognition import FoundTrace
+from deepscope.store.identity import FoundTrace
 from deepscope.store.runs import TraceSelection, find_traces, select_below, select_from
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from math import inf
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.store.ascend.folders import rank_folders, tables_of
 from deepscope.store.files import TraceFile, list_files, single_file
-from deepscope.store.recognition import ASCEND, SAME_RUN_NS, FoundTrace, Recognizer
+from deepscope.store.identity import ASCEND, SAME_RUN_NS, FoundTrace, Recognizer
 from deepscope.trace.kineto.remote import is_url
 
 STAGES = ("fit", "", "validate", "test", "predict", "sanity_check")

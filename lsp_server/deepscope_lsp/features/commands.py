@@ -14,7 +14,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.printable import printable, without_secrets
-from deepscope.store.recognition import FoundTrace
+from deepscope.store.identity import FoundTrace
 from deepscope.store.runs import TraceSelection
 from deepscope.trace.kineto.remote import is_url
 from deepscope_lsp.answers import (

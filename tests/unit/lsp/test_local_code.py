@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.store.files import TraceFile
-from deepscope.store.identity import Identity
-from deepscope.store.recognition import FoundTrace, RunKey
+from deepscope.store.identity import FoundTrace, Identity, RunKey
 from deepscope_lsp.engine.discovery import Candidates
 from deepscope_lsp.engine.files.path_map import PathMap
 from deepscope_lsp.engine.project import is_here

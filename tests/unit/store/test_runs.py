@@ -13,9 +13,8 @@ import pytest
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
 from deepscope.store import load_profile
 from deepscope.store.files import TraceFile, list_files, open_file
-from deepscope.store.identity import parse_name
+from deepscope.store.identity import Recognizer, parse_name
 from deepscope.store.ranks import read_ranks
-from deepscope.store.recognition import Recognizer
 from deepscope.store.runs import find_traces, newest_folder, select
 from trace_builder import TraceBuilder
 

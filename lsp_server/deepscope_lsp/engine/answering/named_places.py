@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from deepscope.store import cache
-from deepscope.store.recognition import FoundTrace
+from deepscope.store.identity import FoundTrace
 from deepscope.store.runs import STAGES
 from deepscope_lsp.answers import ListedTrace, ResolvedPath, Run
 from deepscope_lsp.engine.profile.scales import mean_step_ns, program_of
