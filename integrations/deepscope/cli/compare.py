@@ -10,7 +10,7 @@ import click
 from deepscope.cli.options import FloatType, load, load_all, reading_options
 from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
 from deepscope.comparison import NUMBERS, TABLES
-from deepscope.store.readable import REPEATS
+from deepscope.store.load import REPEATS
 
 SLOWER = 3
 """The exit code where `--fail-over` fails: apart from 1 (an error) and 2 (a wrong use)."""

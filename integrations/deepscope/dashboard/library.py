@@ -28,9 +28,9 @@ from deepscope.store.ascend.folders import cluster_folder, tables_of
 from deepscope.store.beside import join_files_beside
 from deepscope.store.files import TraceFile
 from deepscope.store.identity import FoundTrace, Recognizer
+from deepscope.store.load import skipped_words, without
 from deepscope.store.loader import Loader, LoadRequest
 from deepscope.store.memory_snapshots import read_aside, snapshot_beside
-from deepscope.store.readable import skipped_words, without
 from deepscope.store.runs import STAGES, TraceSelection, find_traces, select_from
 from deepscope.trace.kineto.remote import is_url
 

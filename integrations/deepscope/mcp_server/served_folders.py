@@ -17,9 +17,8 @@ from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records import WHOLE, Profile
 from deepscope.records.places import short_path
 from deepscope.store.identity import FoundTrace, Recognizer
-from deepscope.store.load import load_selection
+from deepscope.store.load import load_repeats, load_selection, read_newest
 from deepscope.store.ranks import ReadRanks, read_selected
-from deepscope.store.readable import load_repeats, read_newest
 from deepscope.store.runs import TraceSelection, find_traces, newest_folder, select_from
 from deepscope.trace.kineto.remote import is_url
 

@@ -9,8 +9,8 @@ from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.errors import TraceError, in_words
 from deepscope.records import View
 from deepscope.store.files import TraceFile
+from deepscope.store.load import read_newest
 from deepscope.store.opening import open_attribution
-from deepscope.store.readable import read_newest
 from deepscope.store.runs import TraceSelection, select
 
 

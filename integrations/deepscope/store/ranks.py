@@ -20,7 +20,7 @@ from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo, Vie
 from deepscope.records.merging import decoded
 from deepscope.store.ascend.cluster import Cluster, find_cluster
 from deepscope.store.each import EachRequest, read_each
-from deepscope.store.readable import read_newest
+from deepscope.store.load import read_newest
 from deepscope.store.requests import kept_answers
 from deepscope.store.runs import SelectedTogether, TraceSelection, expanded, find_traces, select_together
 from deepscope.trace.kineto.remote import is_url
