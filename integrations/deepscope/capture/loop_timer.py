@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from deepscope.capture.dynamo_records import compiled_functions
+from deepscope.capture.dynamo import compiled_functions
 from deepscope.capture.evaluation_window import ModelModes
 from deepscope.capture.loader_pass import LoaderPass, PassKind, TimeMark
 from deepscope.capture.run_timer import RunTimer

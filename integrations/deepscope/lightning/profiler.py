@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import process_facts as process
-from deepscope.capture.dynamo_records import compiled_functions
+from deepscope.capture.dynamo import compiled_functions
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.termination import guarded

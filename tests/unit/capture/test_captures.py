@@ -21,7 +21,7 @@ import torch
 import deepscope
 from deepscope.capture.compiled import captures
 from deepscope.capture.compiled.captures import CaptureHold
-from deepscope.capture.dynamo_records import PythonFrame
+from deepscope.capture.dynamo import PythonFrame
 from deepscope.capture.lines import UserCode
 from deepscope.trace.read import read_trace
 

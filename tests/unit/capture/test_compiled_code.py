@@ -16,7 +16,7 @@ import deepscope
 from deepscope.capture.compiled import level
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch, SeenGraph
 from deepscope.capture.compiled.provenance import compiled_code, frames_of, function_at
-from deepscope.capture.dynamo_records import Broken, Compiled, PythonFrame
+from deepscope.capture.dynamo import Broken, Compiled, PythonFrame
 from deepscope.capture.program import record_steps
 from deepscope.lightning import DeepProfiler
 from deepscope.trace.format.process_tables import CompiledCode, GraphBreak, Recompilation, SourcePlace

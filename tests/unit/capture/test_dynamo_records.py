@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepscope.capture.dynamo_records import PythonFrame, compiled_functions, recompilations
+from deepscope.capture.dynamo import PythonFrame, compiled_functions, recompilations
 
 
 def forward(number: str, began_us: int, took_us: int, reason: str | None = None, name: str = "forward") -> Any:

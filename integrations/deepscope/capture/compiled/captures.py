@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from deepscope.capture.dynamo_records import PythonFrame
+from deepscope.capture.dynamo import PythonFrame
 from deepscope.capture.lines import UserCode
 
 _GRAPHS, _ANNOTATIONS = "torch.cuda.graphs", "torch.cuda._graph_annotations"

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from deepscope.capture.compiled.captures import Captured, captured_graphs
-from deepscope.capture.dynamo import hide_modules
-from deepscope.capture.dynamo_records import Broken, Compiled, graph_breaks, recompilations
+from deepscope.capture.dynamo import Broken, Compiled, graph_breaks, hide_modules, recompilations
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
 
 _MODULE = "torch._inductor.output_code"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
-from deepscope.capture.dynamo_records import PythonFrame
+from deepscope.capture.dynamo import PythonFrame
 from deepscope.capture.sources import source_text
 from deepscope.trace.format.process_tables import (
     CapturedGraph,

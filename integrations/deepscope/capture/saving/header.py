@@ -16,8 +16,7 @@ from deepscope.capture import process_facts as process
 from deepscope.capture.audit.step_audit import Audited
 from deepscope.capture.compiled.graphs import CompiledRecord
 from deepscope.capture.compiled.provenance import compiled_code, function_at
-from deepscope.capture.dynamo import continued_name
-from deepscope.capture.dynamo_records import PythonFrame
+from deepscope.capture.dynamo import PythonFrame, continued_name
 from deepscope.capture.line_scopes import user_code
 from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.naming import worker_name
