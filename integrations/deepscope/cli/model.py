@@ -35,9 +35,9 @@ def model(
     """
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
+    from deepscope.measure.counts import model_csv, model_json, model_text
     from deepscope.measure.factory import load_factory, made_by, one_line
     from deepscope.measure.model import count_call, on_meta
-    from deepscope.measure.model_report import model_csv, model_json, model_text
 
     with on_meta(meta):
         call = made_by(load_factory(factory), factory)

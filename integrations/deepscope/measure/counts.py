@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import dataclasses
+import html
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import msgspec
+
+from deepscope.errors import OptionError
+from deepscope.printable import printable
+from deepscope.quantities import bytes_text, count_text
+from deepscope.report.csv_report import csv_text
+from deepscope.report.layout import Styles, TextColumn, render, shown_words
+from deepscope.report.table_column import ColumnOf, field, in_order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +97,7 @@ class ModelCounts:
     """In the order of the model's tree, the model first; what ran in no module stands at the model."""
     by_both: tuple[ModuleOperatorNumbers, ...]
     """Most FLOPs first."""
-    without_formula: dict[str, int] = field(default_factory=dict)
+    without_formula: dict[str, int] = dataclasses.field(default_factory=dict)
     """Operators that may take FLOPs which nothing tells (custom ones, recurrent layers of oneDNN), and their calls."""
 
     def table(self, by: str = "module", *, limit: int = 0, width: int = 80) -> str:
@@ -93,19 +106,16 @@ class ModelCounts:
         Raises:
             OptionError: no such `by`.
         """
-        from deepscope.measure.model_report import model_text
 
         return model_text(self, by=by, limit=limit, width=width)
 
     def to_json(self) -> str:
         """All tables as a JSON object, fields as they are named here."""
-        from deepscope.measure.model_report import model_json
 
         return model_json(self)
 
     def to_csv(self, by: str = "module") -> str:
         """One table as CSV. Raises `OptionError`: no such `by`."""
-        from deepscope.measure.model_report import model_csv
 
         return model_csv(self, by=by)
 
@@ -115,6 +125,144 @@ class ModelCounts:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from deepscope.measure.model_report import model_html
 
         return model_html(self)
+
+
+CHOICES = ("module", "operator", "both")
+"""What the rows of a table can be."""
+_HTML_ROWS = 200
+
+
+def model_text(counts: ModelCounts, *, by: str = "module", limit: int = 0, width: int = 80, color: bool = False) -> str:
+    """Totals, a table fitted to `width`, and notes; ends in a newline.
+
+    Raises:
+        OptionError: no such `by`.
+    """
+    rows = _rows(counts, by)
+    shown = _largest(rows, limit) if limit else rows
+    styles = Styles(color)
+    lines = [f"{styles.title(title)}  {text}" for title, text in _head(counts)]
+    lines += ["", *render(_columns(shown, counts, styles), max(40, width), title_style=styles.title)]
+    if len(shown) < len(rows):
+        lines.append(shown_words(len(shown), len(rows)))
+    lines += ["", *_notes(counts)]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def model_json(counts: ModelCounts, *, by: str | None = None, limit: int = 0) -> str:
+    """Everything, with the names of the fields; with `by` one table as `rows`. Tables have at most `limit` rows.
+
+    `counts` says how many rows each table has.
+
+    Raises:
+        OptionError: no such `by`.
+    """
+    content = asdict(counts)
+    tables = {f"by_{choice}": _rows(counts, choice) for choice in CHOICES}
+    told = {name: [asdict(row) for row in (_largest(rows, limit) if limit else rows)] for name, rows in tables.items()}
+    content |= told | {"counts": {name: len(rows) for name, rows in tables.items()}}
+    if by is not None:
+        _rows(counts, by)
+        content = {name: value for name, value in content.items() if name not in tables}
+        content |= {"by": by, "rows": told[f"by_{by}"]}
+    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
+
+
+def model_csv(counts: ModelCounts, *, by: str = "module", limit: int = 0) -> str:
+    """One table, a header row first. Raises `OptionError`: no such `by`."""
+    rows = _rows(counts, by)
+    rows = _largest(rows, limit) if limit else rows
+    names = _field_names(by)
+    return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
+
+
+def model_html(counts: ModelCounts) -> str:
+    """Totals and the table of modules for a notebook; every name is escaped."""
+    shown = _largest(counts.by_module, _HTML_ROWS)
+    columns = [column for column in _columns(shown, counts, Styles()) if not column.is_empty]
+    head = "<br>".join(f"<b>{html.escape(title.strip())}</b> {html.escape(text)}" for title, text in _head(counts))
+    titles = "".join(f"<th>{html.escape(column.title)}</th>" for column in columns)
+    body = "".join(
+        f"<tr>{''.join(_html_cell(column, place) for column in columns)}</tr>" for place in range(len(shown))
+    )
+    more = len(counts.by_module) - len(shown)
+    notes = [*([f"… and {more:,} more"] if more else []), *_notes(counts)]
+    foot = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    return f"<div><p>{head}</p><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>{foot}</div>"
+
+
+def _html_cell(column: TextColumn, place: int) -> str:
+    return f'<td style="text-align:{"right" if column.right else "left"}">{html.escape(column.cells[place])}</td>'
+
+
+def _rows(counts: ModelCounts, by: str) -> Sequence[Any]:
+    if by not in CHOICES:
+        raise OptionError("by", by, f"must be one of {', '.join(CHOICES)}")
+    rows: Sequence[Any] = getattr(counts, f"by_{by}")
+    return rows
+
+
+def _largest(rows: Sequence[Any], limit: int) -> Sequence[Any]:
+    """The rows with most FLOPs, in their order."""
+    by_flops = sorted(range(len(rows)), key=lambda place: (-rows[place].flops, -rows[place].activation_bytes))
+    return [rows[place] for place in sorted(by_flops[:limit])]
+
+
+def _field_names(by: str) -> list[str]:
+    kind = {"module": ModuleNumbers, "operator": OperatorNumbers, "both": ModuleOperatorNumbers}[by]
+    return [field.name for field in fields(kind)]
+
+
+def _head(counts: ModelCounts) -> Iterator[tuple[str, str]]:
+    total = counts.total
+    trained = total.parameters - total.trainable_parameters
+    frozen = f", {_count(trained)} of them frozen" if trained else ""
+    flops = _count(total.flops)
+    if counts.with_backward:
+        forward = total.flops - total.backward_flops
+        flops += f" (forward {_count(forward)}, backward {_count(total.backward_flops)})"
+    yield "model      ", printable(counts.model)
+    yield "parameters ", f"{_count(total.parameters)} ({bytes_text(total.parameter_bytes) or '0B'}){frozen}"
+    yield "FLOPs      ", flops
+    yield "activations", f"{bytes_text(total.activation_bytes) or '0B'} written by the forward pass's operators"
+    yield "moved      ", f"{bytes_text(total.moved_bytes) or '0B'} at least, read and written"
+
+
+def _count(value: int) -> str:
+    return count_text(value) or "0"
+
+
+def _columns(rows: Sequence[Any], counts: ModelCounts, styles: Styles) -> list[TextColumn]:
+    whole = counts.total.flops
+    columns = [
+        ColumnOf(
+            "part",
+            "share",
+            "share",
+            lambda row: row.flops / whole if row.flops else None,
+            heat=lambda row: "hot" if whole and row.flops >= whole / 5 else "",
+        ),
+        field("flops", "FLOPs", "count"),
+        field("backward_flops", "backward", "count", rank=6),
+        field("activation_bytes", "activations", "bytes", rank=1),
+        field("moved_bytes", "moved", "bytes", rank=5),
+        field("calls", "calls", "count", rank=4),
+    ]
+    if rows and hasattr(rows[0], "parameters"):
+        columns.insert(2, field("self_flops", "self FLOPs", "count", rank=7))
+        columns.insert(0, field("parameters", "parameters", "count", rank=2))
+    if rows and hasattr(rows[0], "path"):
+        columns.append(ColumnOf("path", "module", "place", lambda row: row.path or "(all)", least=16))
+    if rows and hasattr(rows[0], "operator"):
+        columns.append(field("operator", "operator", "text", least=16))
+    elif rows:
+        columns.append(field("class_name", "class", "text", rank=3, least=10))
+    return in_order(columns, rows, styles)
+
+
+def _notes(counts: ModelCounts) -> Iterator[str]:
+    if counts.without_formula:
+        named = ", ".join(f"{printable(name)} ({count_text(calls)})" for name, calls in counts.without_formula.items())
+        yield f"FLOPs are not known of: {named}"
