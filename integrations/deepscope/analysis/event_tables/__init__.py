@@ -9,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.event_tables.kernel_details import communication, kernel_details, op_statistic
-from deepscope.analysis.event_tables.operator_details import memory_record, operator_details, operator_memory
+from deepscope.analysis.event_tables.details import (
+    communication,
+    kernel_details,
+    memory_record,
+    op_statistic,
+    operator_details,
+    operator_memory,
+)
 from deepscope.analysis.event_tables.step_trace_time import step_trace_time
 from deepscope.records.columns import ColumnTable, RecordColumn
 

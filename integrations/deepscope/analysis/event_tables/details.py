@@ -1,0 +1,272 @@
+"""The table with a row a kernel, and the one with a row a collective's kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ancestry import depth
+from deepscope.analysis.event_tables.columns import devices, integers, modules, optional, places, steps, texts, threads
+from deepscope.analysis.numbers.collective_calls import collective_calls
+from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
+from deepscope.analysis.numbers.work import queueing
+from deepscope.analysis.ownership.calls import open_at
+from deepscope.analysis.tables.memory import device_name
+from deepscope.records.columns import RecordColumn
+from deepscope.trace.arrays import distinct_places, pick, stable_order
+from deepscope.trace.kinds import Kind
+from deepscope.trace.model import Int64
+
+_WORK_KINDS = ("kernel", "memcpy", "memset", "collective", "operator")
+"""What device work is; operators where the CPU is the device."""
+_CODES = {int(Kind.KERNEL): 0, int(Kind.MEMCPY): 1, int(Kind.MEMSET): 2}
+
+
+def kernel_details(analysis: Analysis) -> list[RecordColumn]:
+    """A row a piece of device work that was launched in the extent; none where the CPU is the device.
+
+    A fused kernel is its largest part's line's.
+    """
+    attribution = analysis.attribution
+    trace, work = attribution.trace, attribution.work
+    chosen = analysis.counted & work.counts & (work.metric == "device")
+    rows = np.flatnonzero(chosen)
+    event = work.event[rows]
+    queue = queueing(work)
+    launcher = analysis.operator[rows]
+    launched = queue.launched[rows]
+    events, strings = trace.events, trace.strings
+    return [
+        texts("name", events.name[event], strings),
+        texts("kind", kind_codes(analysis)[rows], _WORK_KINDS),
+        steps(analysis, work.step[rows]),
+        devices(analysis, work.device[rows]),
+        optional("stream", events.stream[event]),
+        integers("start_ns", work.start_ns[rows]),
+        integers("duration_ns", work.end_ns[rows] - work.start_ns[rows]),
+        optional("launch_delay_ns", np.where(launched, queue.delay_ns[rows], -1)),
+        optional("queued", np.where(launched, queue.queued[rows], -1)),
+        optional("occupancy_percent", events.occupancy[event].astype(np.int64)),
+        optional("size_bytes", events.size_bytes[event]),
+        optional("correlation", events.correlation[event]),
+        texts("operator", pick(events.name.astype(np.int64), launcher), strings),
+        texts("input_shapes", pick(events.shapes.astype(np.int64), launcher), strings),
+        RecordColumn("backward", "flag", work.backward[rows]),
+        modules(analysis, analysis.modules.events_of(work)[rows]),
+        *places(analysis, work.location[rows]),
+    ]
+
+
+def kind_codes(analysis: Analysis) -> Int64:
+    """What each piece of work is, an index into `KINDS`; shape (w,)."""
+    work = analysis.attribution.work
+    if work.metric != "device":
+        return np.full(len(work), _WORK_KINDS.index("operator"), np.int64)
+    table = np.zeros(256, np.int64)
+    for kind, code in _CODES.items():
+        table[kind] = code
+    return np.where(work.collective, _WORK_KINDS.index("collective"), table[work.kind])
+
+
+def op_statistic(analysis: Analysis) -> list[RecordColumn]:
+    """A row a kind of device work by name, the largest first; where the CPU is the device, of operators' own time."""
+    attribution = analysis.attribution
+    trace, work = attribution.trace, attribution.work
+    rows = np.flatnonzero(analysis.counted & work.counts)
+    # An operator's own time may be shared out among the lines it was fused from.
+    own = _summed(work.event[analysis.counted], work.duration_ns[analysis.counted], len(trace.events))
+    length = (work.end_ns - work.start_ns if work.metric == "device" else own[work.event])[rows]
+    name, kind, device = (
+        trace.events.name[work.event[rows]].astype(np.int64),
+        kind_codes(analysis)[rows],
+        work.device[rows],
+    )
+    device_of, device_place = distinct_places(device)
+    key, group = distinct_places((device_place * len(trace.strings) + name) * len(_WORK_KINDS) + kind)
+    count = np.bincount(group, minlength=len(key)).astype(np.int64)
+    total = _summed(group, length, len(key))
+    shortest = np.full(len(key), np.iinfo(np.int64).max)
+    np.minimum.at(shortest, group, length)
+    longest = np.zeros(len(key), np.int64)
+    np.maximum.at(longest, group, length)
+    place = key // len(_WORK_KINDS) // max(len(trace.strings), 1)
+    whole = _summed(device_place, length, len(device_of))[place]
+    order = np.argsort(-total, kind="stable")
+    return [
+        devices(analysis, device_of[place][order]),
+        texts("name", (key // len(_WORK_KINDS) % max(len(trace.strings), 1))[order], trace.strings),
+        texts("kind", (key % len(_WORK_KINDS))[order], _WORK_KINDS),
+        integers("count", count[order]),
+        integers("total_ns", total[order]),
+        integers("min_ns", shortest[order]),
+        integers("mean_ns", (total // np.maximum(count, 1))[order]),
+        integers("max_ns", longest[order]),
+        RecordColumn("ratio", "number", (total / np.maximum(whole, 1))[order]),
+    ]
+
+
+def _summed(group: Int64, values: Int64, groups: int) -> Int64:
+    result = np.zeros(groups, np.int64)
+    np.add.at(result, group, values)
+    return result
+
+
+def communication(analysis: Analysis) -> list[RecordColumn]:
+    """A row a collective that was launched in the extent, in order of time; of backends on the CPU a row a span."""
+    attribution = analysis.attribution
+    trace, work = attribution.trace, attribution.work
+    calls = collective_calls(attribution, analysis.extent)
+    events, strings = trace.events, trace.strings
+    start = events.start_ns[calls.event]
+    order = np.argsort(start, kind="stable")
+    event, piece, call = calls.event[order], calls.work[order], calls.of[order]
+    time_ns, exposed_ns = calls.time_ns[order], calls.exposed_ns[order]
+    on_cpu = piece < 0
+    step = np.where(on_cpu, attribution.training.steps.of(start[order]), pick(work.step, piece))
+    location = np.where(on_cpu, attribution.owners.location[event], pick(work.location, piece))
+    launcher = pick(analysis.operator, piece)
+    facts = calls.facts
+    size = np.array([one.size_bytes or -1 for one in facts], np.int64)
+    group_size = np.array([one.group.size or -1 for one in facts], np.int64)
+    return [
+        texts("name", events.name[event], strings),
+        steps(analysis, step),
+        devices(analysis, pick(work.device.astype(np.int64), piece)),
+        optional("stream", np.where(on_cpu, -1, events.stream[event])),
+        integers("start_ns", start[order]),
+        integers("duration_ns", time_ns),
+        integers("overlapped_ns", time_ns - exposed_ns),
+        integers("not_overlapped_ns", exposed_ns),
+        texts("collective", call, [one.kind for one in facts]),
+        texts("library", call, [one.library for one in facts]),
+        texts("group", call, [one.group.name for one in facts]),
+        optional("group_size", pick(group_size, call)),
+        texts("dtype", call, [one.dtype for one in facts]),
+        optional("size_bytes", pick(size, call)),
+        texts("operator", pick(events.name.astype(np.int64), launcher), strings),
+        texts("input_shapes", pick(events.shapes.astype(np.int64), launcher), strings),
+        *places(analysis, location),
+    ]
+
+
+def operator_details(analysis: Analysis) -> list[RecordColumn]:
+    """A row an operator that began in the extent, in the order of the file."""
+    attribution = analysis.attribution
+    trace, operators, work = attribution.trace, attribution.operators, attribution.work
+    events = trace.events
+    counted = np.flatnonzero(analysis.extent.holds(events.start_ns[operators.nodes]))
+    event = operators.nodes[counted]
+    own = np.zeros(len(operators.nodes), np.int64)
+    launches = np.zeros(len(operators.nodes), np.int64)
+    by = pick(operators.around, work.node)
+    launched = analysis.counted & (by >= 0)
+    np.add.at(own, by[launched], work.duration_ns[launched])
+    whole = launched & work.counts & (work.metric == "device")
+    np.add.at(launches, by[whole], 1)
+    total = sums_of_callers(own, operators.caller)
+    strings = trace.strings
+    return [
+        texts("name", events.name[event], strings),
+        steps(analysis, attribution.training.steps.of(events.start_ns[event])),
+        threads(analysis, event),
+        integers("start_ns", events.start_ns[event]),
+        integers("host_self_ns", operators.self_ns[counted]),
+        integers("host_total_ns", events.duration_ns[event]),
+        integers("device_self_ns", own[counted]),
+        integers("device_total_ns", total[counted]),
+        integers("launches", launches[counted]),
+        integers("flops", analysis.flops.counted[counted]),
+        texts("input_shapes", events.shapes[event], strings),
+        texts("input_types", events.dtypes[event], strings),
+        RecordColumn("backward", "flag", attribution.calls.backward[event]),
+        modules(analysis, event),
+        *places(analysis, attribution.owners.location[event]),
+        texts("call_stack", events.call_stack[event], strings),
+    ]
+
+
+def sums_of_callers(values: Int64, caller: Int64) -> Int64:
+    """Each node's value with those of all that it called, directly or not; both of shape (k,)."""
+    sums: Int64 = values.copy()
+    level = depth(caller)
+    order = stable_order(level)
+    ends = np.cumsum(np.bincount(level)) if len(level) else np.zeros(0, np.int64)
+    for deep in range(len(ends) - 1, 0, -1):
+        nodes = order[ends[deep - 1] : ends[deep]]
+        np.add.at(sums, caller[nodes], sums[nodes])
+    return sums
+
+
+def memory_record(analysis: Analysis) -> list[RecordColumn]:
+    """A row an allocation or release in the extent, in order of time on each device (on the CPU where it is one)."""
+    use = analysis.memory
+    memory = analysis.attribution.trace.memory
+    curves = use.devices
+    place = _joined([one.place for one in curves])
+    device = np.repeat(np.array([one.code for one in curves], np.int64), [len(one.place) for one in curves])
+    codes, words = device_words(device)
+    return [
+        texts("device", codes, words),
+        integers("at_ns", _joined([one.ts_ns for one in curves])),
+        integers("change_bytes", memory.size_bytes[use.rows[place]]),
+        integers("allocated_bytes", _joined([one.allocated_bytes for one in curves])),
+        optional("reserved_bytes", _joined([one.reserved_bytes for one in curves])),
+        *places(analysis, use.line[place]),
+    ]
+
+
+def device_words(codes: Int64) -> tuple[Int64, list[str]]:
+    """Devices (as `device_codes` has them) as words: their indexes, and the words."""
+    found, place = distinct_places(codes)
+    return place, [device_name(*device_of(code)) for code in found.tolist()]
+
+
+def _joined(arrays: list[Int64]) -> Int64:
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)
+
+
+def operator_memory(analysis: Analysis) -> list[RecordColumn]:
+    """A row a block that was live in the extent, in order of its beginning; those from before the window first."""
+    attribution, use = analysis.attribution, analysis.memory
+    trace, blocks = attribution.trace, use.blocks
+    events, memory = trace.events, trace.memory
+    count = len(use.rows)
+    ended = blocks.end < count
+    end = np.where(ended, blocks.end, -1)
+    chosen = np.flatnonzero(_is_live(analysis, blocks.begin, end))
+    chosen = chosen[np.argsort(blocks.begin[chosen], kind="stable")]
+    begin, end = blocks.begin[chosen], end[chosen]
+    row_at, row_gone = pick(use.rows, begin), pick(use.rows, end)
+    opened = open_at(trace, attribution.calls.nested, memory.ts_ns[use.rows], memory.thread[use.rows])
+    operator = pick(attribution.operators.nodes, pick(attribution.operators.around, pick(opened, begin)))
+    allocated = pick(memory.ts_ns, row_at)
+    released = pick(memory.ts_ns, row_gone)
+    level = np.full(count, -1, np.int64)
+    for code in np.unique(use.device):
+        where, values = use.level_of(int(code))
+        level[where] = values
+    device, words = device_words(blocks.device[chosen])
+    return [
+        texts("name", pick(events.name.astype(np.int64), operator), trace.strings),
+        texts("device", device, words),
+        integers("size_bytes", blocks.size_bytes[chosen]),
+        texts("held_as", blocks.kind[chosen], KINDS),
+        optional("allocated_at_ns", np.where(begin >= 0, allocated, _NEVER), _NEVER),
+        optional("released_at_ns", np.where(end >= 0, released, _NEVER), _NEVER),
+        optional("duration_ns", np.where((begin >= 0) & (end >= 0), released - allocated, -1)),
+        optional("allocated_then_bytes", pick(level, begin)),
+        optional("allocated_after_release_bytes", pick(level, end)),
+        *places(analysis, pick(use.line, begin)),
+    ]
+
+
+_NEVER = np.iinfo(np.int64).min
+
+
+def _is_live(analysis: Analysis, begin: Int64, end: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which blocks were live at any event of the extent."""
+    use = analysis.memory
+    inside = np.flatnonzero(use.counted)
+    if not len(inside):
+        return np.zeros(len(begin), np.bool_)
+    return np.asarray((begin <= inside[-1]) & ((end < 0) | (end >= inside[0])))
