@@ -68,7 +68,7 @@ __all__ = [
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext deepscope` (docs/notebooks.md)."""
-    from deepscope.notebook.magics import register
+    from deepscope.notebook import register
 
     register(shell)
 

@@ -57,7 +57,7 @@ def test_each_page_of_the_docs_is_there(site: dict[Path, Page], repository: Path
 def test_each_public_name_is_there(site: dict[Path, Page]) -> None:
     [page] = [page for path, page in site.items() if path.name == "api.html"]
     assert {f"deepscope.{name}" for name in deepscope.__all__ if name != "__version__"} <= page.ids
-    assert {"module-deepscope.notebook.magics", "deepscope.trainers.ignite.attach"} <= page.ids
+    assert {"module-deepscope.notebook", "deepscope.trainers.ignite.attach"} <= page.ids
 
 
 def test_no_link_leads_nowhere(site: dict[Path, Page]) -> None:
