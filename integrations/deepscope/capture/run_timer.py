@@ -25,6 +25,8 @@ from deepscope.trace.format.run_account import (
     renamed_when_whole,
 )
 
+LONG_STEP = 4
+"""A step is long that takes so many times as long as the usual one."""
 _PARTS_OF_OCTAVE = 4
 _MOST_STEPS = 1 << 16
 _REGULAR = 0.6
@@ -39,7 +41,7 @@ _SAVED_BY_EVALUATION = ("evaluation", "checkpoint")
 class _StepLengths:
     """Of the first steps, each by quarters of an octave; those behind them count as being like these.
 
-    A step is long if it takes four times the usual length, and half the length that most time of such steps is in. If
+    A step counts if it is long, and takes half the length that most time of such steps is in. If
     such steps do not come at regular intervals, the machine may be what made them long.
     """
 
@@ -62,7 +64,7 @@ class _StepLengths:
             return 0, 0, 0
         usual = sorted(self._octaves)[(len(self._octaves) - 1) // 2]
         usual_ns = self._sums_ns[usual] // self._octaves.count(usual)
-        longer = [one for one in self._sums_ns if one >= usual + 2 * _PARTS_OF_OCTAVE]
+        longer = [one for one in self._sums_ns if one >= usual + _PARTS_OF_OCTAVE * log2(LONG_STEP)]
         least = max(longer, key=lambda one: self._sums_ns[one], default=usual) - _PARTS_OF_OCTAVE
         long = {one for one in longer if one >= least}
         places = [place for place, one in enumerate(self._octaves) if one in long]

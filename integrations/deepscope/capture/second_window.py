@@ -15,11 +15,10 @@ from time import thread_time_ns
 from typing import Protocol
 
 from deepscope.capture.notices import warn
+from deepscope.capture.run_timer import LONG_STEP
 from deepscope.errors import DeepScopeError
 from deepscope.trace.format.header import UnrecordedStepTimes
 
-LONG = 3
-"""A step is long that takes so many times as long as the usual one."""
 WORTH = 0.25
 """What long steps take more than usual ones, of all steps' time."""
 GROWN = 1.5
@@ -91,7 +90,7 @@ class StepRhythm:
                 self._cpu_ns = thread_time_ns()
             return None
         more_ns = length_ns - self._usual_ns
-        if length_ns > LONG * self._usual_ns and more_ns >= _LEAST_NS:
+        if length_ns >= LONG_STEP * self._usual_ns and more_ns >= _LEAST_NS:
             self._long.append(self._number)
             self._more_ns.append(more_ns)
             self._whole_more_ns += more_ns

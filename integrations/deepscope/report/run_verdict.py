@@ -77,7 +77,7 @@ def run_verdict(profile: Profile) -> RunVerdict:
         return steps
     if slowing := slowing_words(run):
         steps = replace(steps, sentence=f"{steps.sentence} {slowing}")
-    if rare := long_steps_words(run, profile.steps):
+    if rare := long_steps_words(run, profile.steps, profile.audit.steps if profile.audit else 0):
         is_most = long_steps_share(run) >= _MOST_OF_RUN
         steps = replace(steps, sentence=f"{rare} {steps.sentence}" if is_most else f"{steps.sentence} {rare}")
     beside = _beside_steps(run, profile.trace.project_root)

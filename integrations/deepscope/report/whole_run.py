@@ -18,8 +18,6 @@ _LEAST_EPOCHS = 4
 _RISING = 0.75
 """Of the epochs, so many are slower than the one before."""
 _MUCH = 0.2
-_AUDITED = 2
-"""Steps that an audit looks at."""
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 """How dynamo names what follows a graph break."""
 _SLOWER = 1.2
@@ -82,13 +80,13 @@ def long_steps_share(run: WholeRun) -> float:
     return max(more_ns, 0) / run.program_ns if run.program_ns else 0.0
 
 
-def long_steps_words(run: WholeRun, steps: Sequence[Step]) -> str:
+def long_steps_words(run: WholeRun, steps: Sequence[Step], audited: int) -> str:
     """A sentence where much of a run is in long steps, none of which is among those that are recorded; "" elsewhere.
 
-    Recorded and audited steps may be long because they are.
+    Recorded steps and the `audited` ones may be long because they are.
     """
     share = long_steps_share(run)
-    if share < _MUCH or run.long_steps <= len(steps) + _AUDITED:
+    if share < _MUCH or run.long_steps <= len(steps) + audited:
         return ""
     each_ns, every = run.long_steps_ns / (run.long_steps * run.ranks), round(run.steps / run.long_steps)
     if any(2 * one.duration_ns > each_ns * run.ranks for one in steps):
