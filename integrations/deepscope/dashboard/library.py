@@ -23,7 +23,7 @@ from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile, View
-from deepscope.records.snapshots import SnapshotReport
+from deepscope.records.memory import SnapshotReport
 from deepscope.store.ascend.folders import cluster_folder, tables_of
 from deepscope.store.beside import join_files_beside
 from deepscope.store.files import TraceFile

@@ -11,8 +11,7 @@ import msgspec
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, share_text, time_text
-from deepscope.records.places import short_place
-from deepscope.records.snapshots import (
+from deepscope.records.memory import (
     GrowingHolder,
     SnapshotDevice,
     SnapshotFailure,
@@ -21,6 +20,7 @@ from deepscope.records.snapshots import (
     SnapshotMoment,
     SnapshotReport,
 )
+from deepscope.records.places import short_place
 from deepscope.report.csv_report import csv_text
 from deepscope.report.framework import NO_LINE
 from deepscope.report.layout import Styles, render, shown_words

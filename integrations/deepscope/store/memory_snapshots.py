@@ -13,7 +13,7 @@ from deepscope.trace.format.run_account import snapshot_path
 from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:
-    from deepscope.records.snapshots import SnapshotReport
+    from deepscope.records.memory import SnapshotReport
 
 _ENDINGS = (".pickle", ".pkl", ".pickle.gz", ".pkl.gz")
 _PICKLE = b"\x80"
@@ -60,7 +60,7 @@ def read_aside(file: TraceFile, progress: Progress) -> SnapshotReport:
     Raises:
         TraceError: as `load_snapshot`; or the process ended early.
     """
-    from deepscope.records.snapshots import SnapshotReport
+    from deepscope.records.memory import SnapshotReport
     from deepscope.store.pool import columns_answer  # commands that read a trace ask only whether a path is a snapshot
     from deepscope.store.requests import ColumnsRequest
 

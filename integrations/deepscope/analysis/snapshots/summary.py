@@ -23,7 +23,7 @@ from deepscope.analysis.snapshots.replay import (
     places,
     replay,
 )
-from deepscope.records.snapshots import (
+from deepscope.records.memory import (
     Fragmentation,
     GrowingHolder,
     SnapshotDevice,

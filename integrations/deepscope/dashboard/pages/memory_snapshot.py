@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepscope.dashboard.answer import Choice, Fact, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import in_page_words, table_of, word
-from deepscope.records.snapshots import SnapshotDevice, SnapshotMoment
+from deepscope.records.memory import SnapshotDevice, SnapshotMoment
 from deepscope.report.snapshot import (
     device_entries,
     device_name,
