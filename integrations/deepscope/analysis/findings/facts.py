@@ -24,7 +24,7 @@ from deepscope.analysis.findings.waits_by_cause import (
     find_gaps,
 )
 from deepscope.analysis.numbers.counter_levels import Level, levels
-from deepscope.analysis.numbers.idle import HostTimeline, timeline
+from deepscope.analysis.numbers.work import HostTimeline, timeline
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind

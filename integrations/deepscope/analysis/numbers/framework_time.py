@@ -9,7 +9,7 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
 from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import Mask, by_line
-from deepscope.analysis.numbers.idle import HostTimeline
+from deepscope.analysis.numbers.work import HostTimeline
 from deepscope.analysis.ownership.modules import FrameworkSpans
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost

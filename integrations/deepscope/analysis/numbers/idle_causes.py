@@ -8,9 +8,8 @@ from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, of_kind
 from deepscope.analysis.numbers.framework_time import FrameworkTime, idle_of_framework
-from deepscope.analysis.numbers.idle import HostTimeline, idle
 from deepscope.analysis.numbers.phases import PhaseTimeline
-from deepscope.analysis.numbers.work import copy_direction
+from deepscope.analysis.numbers.work import HostTimeline, copy_direction, idle
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import FrameworkSpans
 from deepscope.records import PHASES

@@ -8,11 +8,10 @@ from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.framework_time import FrameworkTime
-from deepscope.analysis.numbers.idle import HostTimeline, idle_by_line
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.parts import path_columns
 from deepscope.analysis.numbers.phases import python_by_step
-from deepscope.analysis.numbers.work import wait_by_line, work_columns
+from deepscope.analysis.numbers.work import HostTimeline, idle_by_line, wait_by_line, work_columns
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.training import worker_lines

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals
 from deepscope.analysis.array_ops.selection import distinct, named, of_kind
-from deepscope.analysis.numbers.idle import HostTimeline, idle
+from deepscope.analysis.numbers.work import HostTimeline, idle
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.modules import ModuleScopes

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Extent, union
+from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, named, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
+from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.analysis.ownership.work import Work
-from deepscope.trace.arrays import distinct_values
+from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 from deepscope.trace.names import is_sync, is_sync_operator
@@ -127,3 +130,41 @@ def queueing(work: OwnedWork) -> Queueing:
         ends = np.sort(np.maximum(work.end_ns[rows], at)[whole])
         queued[rows] = np.maximum(before - np.searchsorted(ends, at, side="right"), 0)
     return Queueing(launched, delay, queued)
+
+
+@dataclass(frozen=True, slots=True)
+class HostTimeline:
+    """What the training thread was on, in touching stretches of time; arrays of shape (k,)."""
+
+    start: Int64
+    end: Int64
+    location: Int64
+    """Index of the line, -1 for none."""
+
+
+def timeline(events: Events, runs: LineRuns, training_thread: int, within: Intervals) -> HostTimeline:
+    """The line of the training thread at each instant of a window."""
+    here = events.thread[runs.nodes] == training_thread
+    nodes = runs.nodes[here]
+    start, end = events.start_ns[nodes], events.end_ns[nodes]
+    pieces = within.cut(np.concatenate((start, end)))
+    group = np.zeros(len(nodes), np.int64)
+    found = innermost(pieces.start, np.zeros(len(pieces.start), np.int64), start, end, group)
+    return HostTimeline(pieces.start, pieces.end, pick(runs.location[here], found))
+
+
+def idle(work: OwnedWork, within: Intervals) -> list[Intervals]:
+    """When each device that works at all has no work, within a window; nothing where the CPU is the device."""
+    return [busy.complement(within) for busy in work.busy.values()] if work.metric == "device" else []
+
+
+def idle_by_line(work: OwnedWork, lines: int, line: HostTimeline | None, within: Intervals) -> Int64:
+    """Idle nanoseconds by line, all devices together; shape (lines + 1,), the last place for idle time on no line.
+
+    `line` is the timeline of the same window, None without a device.
+    """
+    result = np.zeros(lines + 1, np.int64)
+    if line is not None:
+        for gap in idle(work, within):
+            result += by_line(line.location, lines, gap.overlap_ns(line.start, line.end))
+    return result

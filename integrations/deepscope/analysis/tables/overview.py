@@ -11,8 +11,8 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
-from deepscope.analysis.numbers.idle import idle
 from deepscope.analysis.numbers.step_roles import ROLES, Roles, dashboard_roles, known_roles
+from deepscope.analysis.numbers.work import idle
 from deepscope.analysis.ownership.attribution import OwnedWork, busy_with
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.tables.threads import GAPS, gaps, spans

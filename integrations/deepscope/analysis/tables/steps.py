@@ -12,10 +12,9 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
-from deepscope.analysis.numbers.idle import idle, timeline
 from deepscope.analysis.numbers.lines import started_by_lines
 from deepscope.analysis.numbers.phases import LineStepTimes, idle_by_step, phase_of_work, python_by_step
-from deepscope.analysis.numbers.work import wait_by_line
+from deepscope.analysis.numbers.work import idle, timeline, wait_by_line
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import PHASES, Kernel, Module, Operator, Phase, Step, StepTimes
 from deepscope.records.step_times import StepTable
