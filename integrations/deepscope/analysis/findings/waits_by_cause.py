@@ -15,8 +15,7 @@ from deepscope.analysis.numbers.added_by_recording import Added
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.attribution import OwnedWork
-from deepscope.analysis.ownership.owners import Operators
-from deepscope.analysis.ownership.work import Work
+from deepscope.analysis.ownership.owners import Operators, Work
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind

@@ -14,8 +14,7 @@ from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.numbers.arguments import FLOATS, Tensor, arguments
 from deepscope.analysis.numbers.byte_formulas import bytes_formula, bytes_of_call
 from deepscope.analysis.numbers.flop_formulas import UNREADABLE
-from deepscope.analysis.ownership.owners import Operators
-from deepscope.analysis.ownership.work import Work
+from deepscope.analysis.ownership.owners import Operators, Work
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.bounds import summable

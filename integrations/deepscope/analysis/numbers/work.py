@@ -11,8 +11,7 @@ import numpy as np
 from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, named, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
-from deepscope.analysis.ownership.owners import LineRuns
-from deepscope.analysis.ownership.work import Work
+from deepscope.analysis.ownership.owners import LineRuns, Work
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind

@@ -16,14 +16,15 @@ from deepscope.analysis.ownership.owners import (
     LineRuns,
     Operators,
     Owners,
+    Work,
     find_operators,
     find_owners,
     find_runs,
+    find_work,
     joined_paths,
 )
 from deepscope.analysis.ownership.paths import PathBuilder, PathTable
 from deepscope.analysis.ownership.training import StepSpans, Training, find_training
-from deepscope.analysis.ownership.work import Work, find_work
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64, Trace
 

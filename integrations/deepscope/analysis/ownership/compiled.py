@@ -14,8 +14,8 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
 from deepscope.analysis.ownership.locations import Location
+from deepscope.analysis.ownership.owners import Work
 from deepscope.analysis.ownership.paths import PathBuilder
-from deepscope.analysis.ownership.work import Work
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.format.header import Header
 from deepscope.trace.format.process_tables import CompiledCode, CompiledKernel
