@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.cli import library_logs
-from deepscope.cli.library_logs import keep_apart
+from deepscope.cli import entry
+from deepscope.cli.entry import keep_apart
 
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name in (*library_logs._STORES, *library_logs._CLUSTER):
+    for name in (*entry._STORES, *entry._CLUSTER):
         monkeypatch.setattr(logging.getLogger(name), "handlers", [])
         monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)

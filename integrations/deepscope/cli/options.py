@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from deepscope.analysis.peaks import given_peaks
-from deepscope.cli.library_logs import SCHEDULER_VARIABLE
+from deepscope.cli.entry import SCHEDULER_VARIABLE
 from deepscope.cli.output import Bar, warn
 from deepscope.processes import ONE_THREAD
 from deepscope.records import PHASES, View
