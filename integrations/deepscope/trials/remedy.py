@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from deepscope.trials.facts import ProgramFacts
-from deepscope.trials.messages import Change, Settings
+from deepscope.trials.messages import Change, ProgramFacts, Settings
 
 if TYPE_CHECKING:
     from deepscope.trials.child.program import Hands

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from deepscope.errors import DeepScopeError
 from deepscope.records.findings import Try
-from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.judgement import verdict_of
-from deepscope.trials.messages import Settings
+from deepscope.trials.messages import ProgramFacts, Settings
 from deepscope.trials.remedies import REMEDIES, remedies_of
 from deepscope.trials.remedy import AppliedRemedy
 from deepscope.trials.runs import TooLateError

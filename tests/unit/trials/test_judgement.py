@@ -5,7 +5,6 @@ import math
 import pytest
 
 from deepscope.records.findings import VERDICTS
-from deepscope.trials.facts import ProgramFacts
 from deepscope.trials.judgement import (
     FLOAT32_ROUNDING,
     Speedup,
@@ -16,7 +15,7 @@ from deepscope.trials.judgement import (
     time_verdict,
     verdict_of,
 )
-from deepscope.trials.messages import Answer
+from deepscope.trials.messages import Answer, ProgramFacts
 
 
 def answer(losses=(1.0, 0.5, 0.25), **fields):

@@ -4,7 +4,7 @@ import pytest
 
 from deepscope.analysis.findings import RULES
 from deepscope.ranks.finding import CODE
-from deepscope.trials.facts import (
+from deepscope.trials.messages import (
     DistributedFacts,
     LoaderFacts,
     ModuleFacts,

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from deepscope.trials import session as sessions
-from deepscope.trials.facts import LoaderFacts, OptimizerFacts, ProgramFacts
-from deepscope.trials.messages import Answer
+from deepscope.trials.messages import Answer, LoaderFacts, OptimizerFacts, ProgramFacts
 from deepscope.trials.remedies import REMEDIES
 from deepscope.trials.remedy_search import Candidate, Search, try_each
 from deepscope.trials.runs import RunFailedError, TooLateError

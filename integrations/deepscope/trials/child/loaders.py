@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils.data import IterableDataset, dataloader
 
-from deepscope.trials.facts import LoaderFacts
+from deepscope.trials.messages import LoaderFacts
 
 _DEPTH = 3
 

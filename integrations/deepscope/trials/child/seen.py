@@ -20,7 +20,14 @@ from deepscope.trials.child.imports import ImportActions
 from deepscope.trials.child.loaders import Loaders
 from deepscope.trials.child.program import OutermostModules, is_compiled
 from deepscope.trials.child.steps import StepClock
-from deepscope.trials.facts import TRAINERS, DistributedFacts, ModuleFacts, OptimizerFacts, ProgramFacts, TrainerFacts
+from deepscope.trials.messages import (
+    TRAINERS,
+    DistributedFacts,
+    ModuleFacts,
+    OptimizerFacts,
+    ProgramFacts,
+    TrainerFacts,
+)
 
 _EVALUATION = ("lightning.pytorch.loops.evaluation_loop", "pytorch_lightning.loops.evaluation_loop")
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deepscope.trials.facts import DistributedFacts, ProgramFacts
-from deepscope.trials.messages import Settings
+from deepscope.trials.messages import DistributedFacts, ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from deepscope.trials.facts import TRAINERS, ProgramFacts, TrainerFacts
-from deepscope.trials.messages import Settings
+from deepscope.trials.messages import TRAINERS, ProgramFacts, Settings, TrainerFacts
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deepscope.trials.facts import LoaderFacts, ProgramFacts
-from deepscope.trials.messages import Settings
+from deepscope.trials.messages import LoaderFacts, ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from deepscope.trials.facts import ProgramFacts
-from deepscope.trials.messages import Settings
+from deepscope.trials.messages import ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:

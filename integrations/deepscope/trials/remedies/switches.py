@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deepscope.trials.facts import ProgramFacts
-from deepscope.trials.messages import Settings
+from deepscope.trials.messages import ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
