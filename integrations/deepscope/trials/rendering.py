@@ -14,8 +14,7 @@ from deepscope.records.findings import Try
 from deepscope.report import markdown
 from deepscope.report.layout import Styles
 from deepscope.report.text import entries_text
-from deepscope.trials.runs import Command
-from deepscope.trials.view import make_view
+from deepscope.trials.runs import Command, make_view
 
 _ORDER = ("faster", "results differ", "slower", "inconclusive", "no gain", "failed")
 

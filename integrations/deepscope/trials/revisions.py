@@ -9,9 +9,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from deepscope.errors import OptionError
-from deepscope.trials.runs import Command, Filler, ProgramRuns
+from deepscope.trials.runs import Command, Filler, ProgramRuns, ScratchFolder, make_view
 from deepscope.trials.session import Side
-from deepscope.trials.view import ScratchFolder, make_view
 
 
 def root_of(working: Path, words: Sequence[str]) -> Path | None:

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.trials import view as views
+from deepscope.trials import runs as views
 from deepscope.trials.rendering import may_write
-from deepscope.trials.runs import Command, environment
-from deepscope.trials.view import make_view
+from deepscope.trials.runs import Command, environment, make_view
 
 
 @pytest.fixture
