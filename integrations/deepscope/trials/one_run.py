@@ -17,10 +17,9 @@ import torch
 
 from deepscope.capture.program import Program
 from deepscope.errors import ProgramError
-from deepscope.trials.child.imports import ImportActions
 from deepscope.trials.child.loaders import Loaders
 from deepscope.trials.child.losses import SEED, Roots, Rounding
-from deepscope.trials.child.program import Hands, OutermostModules
+from deepscope.trials.child.program import Hands, ImportActions, OutermostModules
 from deepscope.trials.child.seen import Seen, Writes
 from deepscope.trials.child.steps import StepClock
 from deepscope.trials.messages import STANDS_FOR, Answer, Request, decoded_request, encoded

@@ -16,9 +16,8 @@ from typing import Any
 import torch
 
 from deepscope.processes import cores
-from deepscope.trials.child.imports import ImportActions
 from deepscope.trials.child.loaders import Loaders
-from deepscope.trials.child.program import OutermostModules, is_compiled
+from deepscope.trials.child.program import ImportActions, OutermostModules, is_compiled
 from deepscope.trials.child.steps import StepClock
 from deepscope.trials.messages import (
     TRAINERS,
