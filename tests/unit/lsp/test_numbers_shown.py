@@ -26,8 +26,7 @@ from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.profile.call_tree import subtree_ns
-from deepscope_lsp.engine.profile.profile_index import ProfileIndex, merged
-from deepscope_lsp.engine.profile.scales import Scales
+from deepscope_lsp.engine.profile.profile_index import ProfileIndex, Scales, merged
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
 from deepscope_lsp.engine.wording.findings import evidence_words, finding_words
