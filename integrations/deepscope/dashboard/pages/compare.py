@@ -9,8 +9,7 @@ from typing import Literal
 import msgspec
 
 from deepscope import comparison as comparing
-from deepscope.comparison.compare import Comparison
-from deepscope.comparison.differences import Difference
+from deepscope.comparison.compare import Comparison, Difference
 from deepscope.comparison.pairing import is_same_program
 from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.background import NotYetError
