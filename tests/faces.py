@@ -29,7 +29,7 @@ from deepscope.report.text import text_report
 from deepscope.report.top_report import TopQuestion, ranking
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of
-from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.hover import HoverContext, line_hover
 

@@ -43,7 +43,7 @@ from deepscope.report.text import text_report
 from deepscope.report.top_report import TopQuestion, ranking, top_csv, top_json, top_text
 from deepscope.store import load_profile
 from deepscope.store.analyses import Traces
-from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.profile_index import ProfileIndex
 from fuzz.cases import Case
 
 __all__ = ["TooLongError", "judge", "judge_profile"]

@@ -41,7 +41,7 @@ from deepscope.report.text import text_report
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
-from deepscope_lsp.engine.profile.profile_index import Scales
+from deepscope_lsp.engine.profile_index import Scales
 from recorded_traces import each_trace
 
 

@@ -25,7 +25,7 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from deepscope_lsp.answers import CallPath
 from deepscope_lsp.engine.answering.call_paths import call_paths
-from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.profile_index import ProfileIndex
 from one_profile import OneProfile
 from recorded_traces import each_trace
 

@@ -11,7 +11,7 @@ from deepscope.comparison.pairing import is_same_code, pair_files, pair_lines, s
 from deepscope.records import Function, Line, cost_ns
 from deepscope.remap import LineMap
 from deepscope.report.compare import strangers_words
-from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
+from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
 
 Noise = Literal["within", "beyond", "unknown"]
 """What a difference is: no more than what the same code differs by, more, or nothing tells."""

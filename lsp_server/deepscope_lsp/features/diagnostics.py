@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.files.binding import Mark
+from deepscope_lsp.engine.binding import Mark
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.findings import finding_words, page_uri
@@ -16,7 +16,7 @@ from deepscope_lsp.server import HOT_LINE, SOURCE
 
 if TYPE_CHECKING:
     from deepscope.records import Finding
-    from deepscope_lsp.engine.files.binding import Binding, ShownLine
+    from deepscope_lsp.engine.binding import Binding, ShownLine
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 

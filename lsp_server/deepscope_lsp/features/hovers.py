@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.files.binding import Mark
+from deepscope_lsp.engine.binding import Mark
 from deepscope_lsp.engine.wording.hover import function_hover, line_hover
 from deepscope_lsp.positions import line_of, span, whole_line
 
 if TYPE_CHECKING:
     from deepscope.records import Function, Line
-    from deepscope_lsp.engine.files.binding import Binding
+    from deepscope_lsp.engine.binding import Binding
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 

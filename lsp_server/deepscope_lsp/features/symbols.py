@@ -15,7 +15,7 @@ from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import total_words
 
 if TYPE_CHECKING:
-    from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+    from deepscope_lsp.engine.profile_index import ProfileIndex
     from deepscope_lsp.engine.project import Project
     from deepscope_lsp.server import DeepScopeServer
 

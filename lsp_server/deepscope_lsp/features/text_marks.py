@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.records import cost_ns
-from deepscope_lsp.engine.files.binding import Mark, ShownLine
+from deepscope_lsp.engine.binding import Mark, ShownLine
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
 from deepscope_lsp.positions import line_end, line_of, lines_of, whole_line
@@ -18,7 +18,7 @@ from deepscope_lsp.server import SHOW_CALLERS
 
 if TYPE_CHECKING:
     from deepscope.records import Function
-    from deepscope_lsp.engine.files.binding import Binding
+    from deepscope_lsp.engine.binding import Binding
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 

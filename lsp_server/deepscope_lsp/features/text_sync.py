@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.files.binding import Mark
-from deepscope_lsp.engine.files.unopened_files import Buffer
+from deepscope_lsp.engine.binding import Mark
 from deepscope_lsp.engine.session import Document
+from deepscope_lsp.engine.unopened_files import Buffer
 from deepscope_lsp.features import diagnostics
 from deepscope_lsp.features.editor_requests import ask, refresh
 from deepscope_lsp.positions import apply_change

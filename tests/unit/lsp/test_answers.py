@@ -12,9 +12,9 @@ from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
 from deepscope_lsp.engine.answering.named_places import runs_of
 from deepscope_lsp.engine.answering.status import status_of, steps_words
 from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.files.binding import FileHere
-from deepscope_lsp.engine.profile.call_tree import DEPTH_LIMIT
-from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.binding import FileHere
+from deepscope_lsp.engine.call_tree import DEPTH_LIMIT
+from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import Project, Remembered
 from deepscope_lsp.engine.wording import quantities
 from lsp_profiles import SOURCE, make_profile

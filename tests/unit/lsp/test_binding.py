@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from deepscope.records import Profile, SourceFile
-from deepscope_lsp.engine.files.binding import Binding, Mark, bind
-from deepscope_lsp.engine.files.unopened_files import Buffer
-from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.binding import Binding, Mark, bind
+from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.unopened_files import Buffer
 from lsp_profiles import NET, SOURCE, make_profile
 
 

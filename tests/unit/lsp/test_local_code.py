@@ -7,7 +7,7 @@ import pytest
 from deepscope.store.files import TraceFile
 from deepscope.store.identity import FoundTrace, Identity, RunKey
 from deepscope_lsp.engine.discovery import Candidates
-from deepscope_lsp.engine.files.path_map import PathMap
+from deepscope_lsp.engine.path_map import PathMap
 from deepscope_lsp.engine.project import is_here
 from lsp_profiles import SOURCE, make_profile
 

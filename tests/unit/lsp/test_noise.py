@@ -11,7 +11,7 @@ from deepscope.records import Profile
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.profile.profile_index import ProfileIndex
+from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import Project, Remembered
 from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
 from simulated_runs import FILE, noisy_times, profile_of_run

@@ -25,8 +25,8 @@ from deepscope.report.layout import Styles
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.profile.call_tree import subtree_ns
-from deepscope_lsp.engine.profile.profile_index import ProfileIndex, Scales, merged
+from deepscope_lsp.engine.call_tree import subtree_ns
+from deepscope_lsp.engine.profile_index import ProfileIndex, Scales, merged
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
 from deepscope_lsp.engine.wording.findings import evidence_words, finding_words

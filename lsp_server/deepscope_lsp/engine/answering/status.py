@@ -15,7 +15,7 @@ from deepscope.trace.kineto.remote import is_url
 from deepscope.trials.remedies import remedies_of
 from deepscope_lsp.answers import Comparison, Remark, ShownTrace, State, Status, TryCommand
 from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.profile.profile_index import mean_step_ns, program_of
+from deepscope_lsp.engine.profile_index import mean_step_ns, program_of
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.session import EditorSession
 from deepscope_lsp.engine.wording import quantities

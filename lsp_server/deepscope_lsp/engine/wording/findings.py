@@ -11,7 +11,7 @@ from deepscope.quantities import spaced
 from deepscope.records import Finding
 from deepscope.records.findings import Try
 from deepscope.report.findings import evidence_figure, saving_word, tried_words
-from deepscope_lsp.engine.profile.profile_index import Scales
+from deepscope_lsp.engine.profile_index import Scales
 from deepscope_lsp.engine.wording import quantities
 
 _LATE_RANKS = frozenset({"straggling_rank", "straggling_ranks"})

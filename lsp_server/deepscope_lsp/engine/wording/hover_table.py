@@ -11,7 +11,7 @@ from deepscope.records import Function, Line, Numbers, Totals, cost_ns
 from deepscope.report import markdown
 from deepscope.report.table_column import ColumnOf, field
 from deepscope_lsp.engine.baseline import Noise
-from deepscope_lsp.engine.profile.profile_index import Scales
+from deepscope_lsp.engine.profile_index import Scales
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import own_parts
 

@@ -14,9 +14,9 @@ from deepscope.remap import LineMap
 from deepscope.remap.diff import is_same_text
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.answers import Standing
-from deepscope_lsp.engine.files.unopened_files import Buffer, Splice, lines_on_disk
-from deepscope_lsp.engine.profile.profile_index import FileIndex, ProfileIndex
+from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
 from deepscope_lsp.engine.recorded_path import Locate
+from deepscope_lsp.engine.unopened_files import Buffer, Splice, lines_on_disk
 
 
 @dataclass(frozen=True, slots=True)

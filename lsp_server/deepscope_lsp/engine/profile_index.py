@@ -13,7 +13,7 @@ from deepscope.records import Costs, CriticalLine, Function, Line, Numbers, Peak
 from deepscope.report.below import Node, below, fold_alike, merged_trees
 from deepscope.report.places import Depth
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.profile.call_tree import NO_LINE, JoinedNode, PathNode, joined_calls, opened_tree, subtree_ns
+from deepscope_lsp.engine.call_tree import NO_LINE, JoinedNode, PathNode, joined_calls, opened_tree, subtree_ns
 from deepscope_lsp.engine.recorded_path import parts_of
 
 

@@ -1,1 +1,0 @@
-"""Which recorded file is which file here, and where its lines stand now."""
