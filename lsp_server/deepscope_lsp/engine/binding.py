@@ -14,8 +14,8 @@ from deepscope.remap import LineMap
 from deepscope.remap.diff import is_same_text
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.answers import Standing
+from deepscope_lsp.engine.path_map import Locate
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.engine.recorded_path import Locate
 from deepscope_lsp.engine.unopened_files import Buffer, Splice, lines_on_disk
 
 

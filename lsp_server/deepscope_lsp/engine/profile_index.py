@@ -14,7 +14,7 @@ from deepscope.report.below import Node, below, fold_alike, merged_trees
 from deepscope.report.places import Depth
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.call_tree import NO_LINE, JoinedNode, PathNode, joined_calls, opened_tree, subtree_ns
-from deepscope_lsp.engine.recorded_path import parts_of
+from deepscope_lsp.engine.path_map import parts_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,8 @@ from deepscope.store.identity import Recognizer
 from deepscope.store.loader import Loader
 from deepscope_lsp.answers import Status
 from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.path_map import ALIKE_RATIO, PathMap
+from deepscope_lsp.engine.path_map import ALIKE_RATIO, PathMap, parts_of
 from deepscope_lsp.engine.profile_index import ProfileIndex
-from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.settings import Settings
 from deepscope_lsp.engine.unopened_files import UnopenedFiles, lines_on_disk
 

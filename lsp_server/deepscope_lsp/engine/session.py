@@ -9,9 +9,8 @@ from functools import cache, partial
 
 from deepscope.records import Finding
 from deepscope_lsp.engine.binding import Binding, FileHere, Mark, bind, locate_in
-from deepscope_lsp.engine.path_map import FileMatch
+from deepscope_lsp.engine.path_map import FileMatch, Locate, is_copy, parts_of
 from deepscope_lsp.engine.project import Project, Remembered, hides
-from deepscope_lsp.engine.recorded_path import Locate, is_copy, parts_of
 from deepscope_lsp.engine.settings import Settings
 from deepscope_lsp.engine.unopened_files import Buffer, Splice
 from deepscope_lsp.engine.wording.hover import HoverContext

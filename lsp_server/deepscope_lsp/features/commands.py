@@ -57,9 +57,9 @@ from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules, num
 from deepscope_lsp.engine.answering.named_places import listed_trace, resolve_place, runs_of
 from deepscope_lsp.engine.answering.status import try_command
 from deepscope_lsp.engine.discovery import find_traces, resolve_places, run_of
+from deepscope_lsp.engine.path_map import parts_of
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import hiding_entry
-from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.settings import in_settings
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.findings import finding_words

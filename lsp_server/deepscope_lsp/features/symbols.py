@@ -10,7 +10,7 @@ from lsprotocol import types
 from deepscope.printable import printable
 from deepscope.records.places import short_path
 from deepscope_lsp.answers import Caller
-from deepscope_lsp.engine.recorded_path import place_fields
+from deepscope_lsp.engine.path_map import place_fields
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import total_words
 

@@ -6,8 +6,7 @@ import pytest
 
 from deepscope.records import SourceFile
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.path_map import FileMatch, PathMap
-from deepscope_lsp.engine.recorded_path import parts_of
+from deepscope_lsp.engine.path_map import FileMatch, PathMap, parts_of
 
 MODEL = "import torch\n\ndef forward(x):\n    return torch.relu(x)\n"
 OTHER = "import os\n\ndef load(path):\n    return os.listdir(path)\n"

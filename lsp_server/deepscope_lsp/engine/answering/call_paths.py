@@ -11,8 +11,8 @@ from deepscope.records import Line
 from deepscope.report.places import Depth
 from deepscope_lsp.answers import CallPath, CallPaths, FrameKind, LinePath, LinePaths, SourceLocation
 from deepscope_lsp.engine.call_tree import NO_LINE, JoinedNode, joined_calls, node_name, place_of
+from deepscope_lsp.engine.path_map import Locate, PlaceFields, place_fields
 from deepscope_lsp.engine.profile_index import ProfileIndex
-from deepscope_lsp.engine.recorded_path import Locate, PlaceFields, place_fields
 from deepscope_lsp.engine.wording import quantities
 
 DEPTH_LIMIT = 100

@@ -25,8 +25,8 @@ from deepscope_lsp.answers import (
 )
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.binding import FileHere, locate_in
+from deepscope_lsp.engine.path_map import Locate, place_fields
 from deepscope_lsp.engine.profile_index import ProfileIndex, Scales
-from deepscope_lsp.engine.recorded_path import Locate, place_fields
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, beside_work_ns, total_words
 

@@ -10,9 +10,9 @@ from deepscope.store import cache
 from deepscope.store.identity import FoundTrace
 from deepscope.store.runs import STAGES
 from deepscope_lsp.answers import ListedTrace, ResolvedPath, Run
+from deepscope_lsp.engine.path_map import parts_of
 from deepscope_lsp.engine.profile_index import mean_step_ns, program_of
 from deepscope_lsp.engine.project import Project
-from deepscope_lsp.engine.recorded_path import parts_of
 from deepscope_lsp.engine.session import EditorSession
 from deepscope_lsp.engine.wording import quantities
 

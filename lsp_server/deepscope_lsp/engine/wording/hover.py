@@ -18,8 +18,8 @@ from deepscope.report.places import place_name
 from deepscope.report.why_words import no_word, why_words
 from deepscope_lsp.engine.baseline import Baseline, Noise
 from deepscope_lsp.engine.binding import Mark
+from deepscope_lsp.engine.path_map import Locate
 from deepscope_lsp.engine.profile_index import CallEdge, ProfileIndex, Scales
-from deepscope_lsp.engine.recorded_path import Locate
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import fused_words
 from deepscope_lsp.engine.wording.findings import evidence_words, tried_sentences
