@@ -42,9 +42,8 @@ def view(
 
     from deepscope.analysis.peaks import given_peaks
     from deepscope.dashboard.application import Application
-    from deepscope.dashboard.follow import follow, follow_line
     from deepscope.dashboard.library import Library
-    from deepscope.dashboard.server import Pages, serve
+    from deepscope.dashboard.server import Pages, follow, follow_line, serve
     from deepscope.store.runs import newest_folder
 
     given_peaks(peaks)  # what cannot be read is told at once

@@ -24,7 +24,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+import msgspec
+
 from deepscope.dashboard.application import Application
+from deepscope.dashboard.library import Library
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -274,3 +277,41 @@ def serve(pages: Pages, host: str, port: int) -> WSGIServer:
     server = kind((host, port), _Handler)
     server.set_app(pages)
     return server
+
+
+_LOG = logging.getLogger(__name__)
+
+
+class ViewRequest(msgspec.Struct, frozen=True):
+    """What is to be shown."""
+
+    paths: list[str]
+    """Traces, folders or fsspec URLs."""
+    first: str = ""
+    """A trace of the run that is shown where none is chosen."""
+    hosts: list[str] = []
+    """Names, beside this machine's own, under which the editor's proxy is reached."""
+
+
+def follow_line(line: bytes, library: Library, pages: Pages) -> None:
+    """Takes in one line; one of another shape changes nothing."""
+    try:
+        shown = msgspec.json.decode(line, type=ViewRequest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        if line.strip():
+            _LOG.warning("not understood: %s", error)
+        return
+    library.show(shown.paths, shown.first)
+    pages.admit(shown.hosts)
+
+
+def follow(
+    lines: Iterable[bytes], library: Library, pages: Pages, *, shown: Callable[[], None], ended: Callable[[], None]
+) -> None:
+    """Takes in lines until they end."""
+    try:
+        for line in lines:
+            follow_line(line, library, pages)
+            shown()
+    finally:
+        ended()

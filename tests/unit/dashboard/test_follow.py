@@ -15,9 +15,8 @@ import pytest
 
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.application import Application
-from deepscope.dashboard.follow import follow, follow_line
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.server import Pages
+from deepscope.dashboard.server import Pages, follow, follow_line
 from deepscope.errors import NoTraceError
 from local_store import local_store
 from trace_builder import TraceBuilder
