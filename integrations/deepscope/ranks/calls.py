@@ -9,7 +9,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.medians import distinct_pairs
 from deepscope.ranks.summary import CallColumns
 from deepscope.records import Collective
 from deepscope.records.ranges import listed, ranges
@@ -209,3 +208,12 @@ def _tokens(keys: Sequence[RowKey], row: Int64, size_bytes: Int64) -> Int64:
     if not len(row):
         return row
     return distinct_pairs(number[row], np.where(sized[row], size_bytes, 0))[2]
+
+
+def distinct_pairs(first: Int64, second: Int64) -> tuple[Int64, Int64, Int64]:
+    """The distinct pairs in order, as two columns, and of each given pair its place among them; all of shape (n,)."""
+    firsts, of_first = np.unique(first, return_inverse=True)
+    seconds, of_second = np.unique(second, return_inverse=True)
+    width = max(len(seconds), 1)
+    keys, place = np.unique(of_first.reshape(-1) * width + of_second.reshape(-1), return_inverse=True)
+    return firsts[keys // width], seconds[keys % width], place.reshape(-1)

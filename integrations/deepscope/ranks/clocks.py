@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.ranks.calls import distinct_pairs
 from deepscope.ranks.matching import MatchedCalls
-from deepscope.ranks.medians import distinct_pairs
 from deepscope.ranks.results import RankClock
 from deepscope.records.places_of_work import TOGETHER
 

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from deepscope.analysis.numbers.collective_calls import bus_factor
 from deepscope.ranks.arrivals import Arrivals
-from deepscope.ranks.calls import MESSAGES, RowKey, key_of
+from deepscope.ranks.calls import MESSAGES, RowKey, distinct_pairs, key_of
 from deepscope.ranks.matching import MatchedCalls
-from deepscope.ranks.medians import distinct_pairs
 from deepscope.ranks.results import CollectiveRow, GroupRow, RankRow, Role
 from deepscope.ranks.summary import RankSummary
 from deepscope.records.ranges import listed

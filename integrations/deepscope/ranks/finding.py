@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deepscope.ranks.medians import above_others
-from deepscope.ranks.own_table import file_on_all_ranks
+from deepscope.ranks.own_table import above_others, file_on_all_ranks
 from deepscope.ranks.results import Straggler
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import Evidence, Finding, Remedy

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.calls import Calls, CallStream
-from deepscope.ranks.medians import distinct_pairs
+from deepscope.ranks.calls import Calls, CallStream, distinct_pairs
 from deepscope.records.ranges import listed
 
 Int64 = npt.NDArray[np.int64]

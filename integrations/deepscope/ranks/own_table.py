@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from deepscope.ranks.medians import Floats
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records import OwnLine
 
+Floats = npt.NDArray[np.float64]
 LineKey = tuple[str, int, str]
 """File below the project's root where it is there, line, function; ("", 0, "") for no line, ("", -1, "") for lines
 without a row of their own."""
@@ -147,3 +148,34 @@ def _common_blocks(chosen: Sequence[RankSummary]) -> tuple[list[list[int]], list
         return [[0] * len(one) for one in numbers], [0]
     place = {block: at for at, block in enumerate(common)}
     return [[place.get(block, -1) for block in one] for one in numbers], common
+
+
+_NORMAL = 1.4826
+"""Of normal noise the standard deviation is so many times the median distance from the median."""
+
+
+def others_median(values: Floats) -> Floats:
+    """Of each rank the median over all the other ranks; ranks are the first axis, of at least two places."""
+    count = len(values)
+    order = np.argsort(values, axis=0, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=0)
+    place = np.empty_like(order)
+    np.put_along_axis(place, order, np.arange(count).reshape(-1, *[1] * (values.ndim - 1)), axis=0)
+
+    def other(k: int) -> Floats:
+        """The k-th smallest of the others."""
+        return np.asarray(np.where(place <= k, ordered[k + 1], ordered[k]))
+
+    low, high = (count - 2) // 2, (count - 1) // 2
+    return np.asarray((other(low) + other(high)) / 2) if low != high else other(low)
+
+
+def above_others(values: Floats) -> Floats:
+    """By how much each rank is above the median of the others."""
+    return np.asarray(values - others_median(values))
+
+
+def scatter(values: Floats, axis: int) -> Floats:
+    """A robust standard deviation along an axis: few values far off do not change it."""
+    middle = np.median(values, axis=axis, keepdims=True)
+    return np.asarray(_NORMAL * np.median(np.abs(values - middle), axis=axis))

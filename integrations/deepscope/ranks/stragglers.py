@@ -24,8 +24,16 @@ from deepscope.ranks.causes import (
     steady_lateness,
     typical_work,
 )
-from deepscope.ranks.medians import Floats, above_others, others_median
-from deepscope.ranks.own_table import PARTS, LineKey, OwnTable, key_of_line, own_table
+from deepscope.ranks.own_table import (
+    PARTS,
+    Floats,
+    LineKey,
+    OwnTable,
+    above_others,
+    key_of_line,
+    others_median,
+    own_table,
+)
 from deepscope.ranks.results import RankFigure, RankRow, Straggler
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records.places import base_name

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepscope.ranks.causes import lateness
-from deepscope.ranks.medians import others_median
+from deepscope.ranks.own_table import others_median
 
 MS = 1e6
 RANKS = st.integers(2, 24)
