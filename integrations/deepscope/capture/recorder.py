@@ -18,9 +18,9 @@ from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import keep_forever
 from deepscope.capture.naming import check_folder, seen_from_here
 from deepscope.capture.notices import warn
-from deepscope.capture.process_hooks import open_recorders, termination
+from deepscope.capture.process_hooks import open_recorders
 from deepscope.capture.process_hooks.interrupts import held_back
-from deepscope.capture.process_hooks.termination import end_with, guarded
+from deepscope.capture.process_hooks.open_recorders import end_with, guarded
 from deepscope.capture.process_hooks.threads import call_between_lines
 from deepscope.capture.resources import Resources
 from deepscope.capture.run_counters import counters_of_run
@@ -269,7 +269,7 @@ class Recorder:
             return
         self._make(Move.SET_ASIDE)
         self._reserve = None
-        termination.forget(self)
+        open_recorders.forget(self)
         for move in self._plan.moves:
             self._make(move)
 
@@ -422,7 +422,7 @@ class Recorder:
             if is_whole:  # its thread begins before threads are recorded
                 self._memory_watch = EndMemoryWatch(window.shortage, self._end_without_steps)
             window.begin(None if is_whole else self._step)
-        termination.keep_at_end(self, self._at_exit)
+        open_recorders.keep_at_end(self, self._at_exit)
 
     def _set_aside(self, window: Window) -> None:
         if self._leave_to_its_thread(complete=False):
@@ -556,7 +556,7 @@ class Recorder:
     def _end_with_what_is_saved(self) -> None:
         """No window is open any more. SIGTERM still has the process wait for those that are being written."""
         self._pending = [one for one in self._pending if one.keep(self._at_exit)]
-        termination.forget(self)
+        open_recorders.forget(self)
 
     def _leave(self) -> None:
         open_recorders.leave(self)
@@ -601,7 +601,7 @@ class Recorder:
         if not self._saver.wait(timeout_s):
             return False
         if self._window is None:
-            termination.forget(self)  # no trace is being written any more, and maybe nobody gave SIGTERM back so far
+            open_recorders.forget(self)  # no trace is being written any more, and maybe nobody gave SIGTERM back so far
         if self._state is _State.STOPPED and self._left is None and not self._session.is_forked:
             atexit.unregister(self._at_exit)
             self._session.end()
@@ -685,7 +685,7 @@ class Recorder:
         self._leave_to_its_thread(complete=False, is_wanted=False)
         window, self._window, self._reserve = self._window, None, None
         self._state = _State.STOPPED
-        termination.forget(self)
+        open_recorders.forget(self)
         self._leave()
         if window is not None:
             window.discard()

@@ -12,7 +12,7 @@ from deepscope.capture import process_facts as process
 from deepscope.capture.dynamo import compiled_functions
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.process_hooks.termination import guarded
+from deepscope.capture.process_hooks.open_recorders import guarded
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.run_timer import RunTimer, write_account
 from deepscope.capture.saving.header import RecordingSession

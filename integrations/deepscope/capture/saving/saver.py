@@ -19,8 +19,8 @@ from deepscope.capture.counters.sampler import Counted
 from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.process_hooks import termination
-from deepscope.capture.process_hooks.termination import known_or
+from deepscope.capture.process_hooks import open_recorders
+from deepscope.capture.process_hooks.open_recorders import known_or
 from deepscope.capture.saving.header import add_audit, add_workers, bare
 from deepscope.capture.saving.retention import (
     LARGE_BYTES,
@@ -320,12 +320,12 @@ class Pending:
     def keep(self, save: Callable[[], None]) -> bool:
         """Have SIGTERM call `save` until this is over; returns whether it is not."""
         if not self._is_over:
-            termination.keep_at_end(self, save)
+            open_recorders.keep_at_end(self, save)
         if self._is_over:  # since then, on its own thread
-            termination.forget(self)
+            open_recorders.forget(self)
         return not self._is_over
 
     def end(self) -> None:
         """It is written."""
         self._is_over = True
-        termination.forget(self)
+        open_recorders.forget(self)
