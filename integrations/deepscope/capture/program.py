@@ -181,6 +181,7 @@ def record_steps(
     from deepscope.capture.naming import check_template, seen_from_here
     from deepscope.capture.options import SCHEDULE_NAMES, checked_options
     from deepscope.capture.process_hooks import optimizer_steps
+    from deepscope.capture.workers.training_side import armed_clocks
 
     folder = seen_from_here(folder)  # the program may go to another one before its first step
     checked = checked_options(options)
@@ -189,7 +190,7 @@ def record_steps(
     if not recorded.is_chosen:
         yield recorded
         return
-    workers = _armed_workers(checked)
+    workers = armed_clocks(checked)
     provenance = ProvenanceHold() if checked.compiled_lines else None  # the first step compiles before it is recorded
 
     chosen = [name for name in SCHEDULE_NAMES if options.get(name) is not None]
@@ -358,17 +359,3 @@ def record_on_demand(
 
     with on_demand(folder, filename=filename, control=control, **options):
         yield Recorded()
-
-
-def _armed_workers(options: RecordingOptions) -> WorkerClocks | None:
-    """Clocks in the workers that start from here on; None where they have no room."""
-    from deepscope.capture.line_scopes import user_code, worker_clocks
-
-    workers = worker_clocks(options, user_code(options))
-    try:
-        if workers is not None:
-            workers.arm()
-    except OSError as error:
-        warn("data-loader workers are not recorded", error)
-        return None
-    return workers

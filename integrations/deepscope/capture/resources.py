@@ -7,7 +7,8 @@ from pathlib import Path
 from deepscope.capture.compiled.captures import CaptureHold
 from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.counters.machine import sampler_of
-from deepscope.capture.line_scopes import arm, line_recorder, worker_clocks
+from deepscope.capture.lines import Limits, LineRecorder, UserCode
+from deepscope.capture.options import RecordingOptions
 from deepscope.capture.run_counters import RunCounters
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.workers.training_side import WorkerClocks
@@ -24,8 +25,8 @@ class Resources:
         self, session: RecordingSession, workers: WorkerClocks | None, run_counters: RunCounters | None
     ) -> None:
         options, code = session.options, session.user_code
-        self.lines = line_recorder(options, code)
-        self._own_workers = worker_clocks(options, code) if workers is None else None
+        self.lines = _line_recorder(options, code)
+        self._own_workers = WorkerClocks(code) if workers is None and options.lines else None
         self.workers = self._own_workers if workers is None else workers
         self.counters = sampler_of(options)
         self._provenance = ProvenanceHold() if options.compiled_lines else None
@@ -49,7 +50,7 @@ class Resources:
     def arm(self) -> None:
         """Let workers in: they are forked when an epoch begins, long before a window may open."""
         if self._own_workers is not None:
-            arm(self._own_workers)
+            self._own_workers.arm()
 
     def release(self) -> None:
         """No window will open any more; counters of the whole run go on."""
@@ -69,3 +70,13 @@ class Resources:
         """All traces are written."""
         if self._own_workers is not None:
             self._own_workers.disarm()
+
+
+def _line_recorder(options: RecordingOptions, code: UserCode) -> LineRecorder | None:
+    """The recorder of lines and modules, which hang on the same hooks; None where neither is wanted."""
+    if not options.lines and not options.modules:
+        return None
+    limits = Limits(max_slowdown=options.max_slowdown, max_entries=options.max_entries)
+    return LineRecorder(
+        code, lines=options.lines, modules=options.modules, limits=limits, libraries=options.libraries == "hot"
+    )

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.compiled.level import ProvenanceHold
-from deepscope.capture.line_scopes import arm, user_code, worker_clocks
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.run_counters import counters_of_run
 from deepscope.capture.saving.header import RecordingSession
-from deepscope.capture.workers.training_side import WorkerClocks
+from deepscope.capture.workers.training_side import WorkerClocks, armed_clocks
 
 if TYPE_CHECKING:
     from deepscope.capture.run_counters import RunCounters
@@ -53,9 +52,7 @@ class Armed:
         self._end_logging()
         self.logging = None if trainer is None else LoggingSpans(trainer, profile)
         self._disarm_workers()
-        self.workers = worker_clocks(options, user_code(options))
-        if self.workers is not None:
-            arm(self.workers)
+        self.workers = armed_clocks(options)
 
     def disarm(self) -> None:
         """Leave nothing armed."""

@@ -17,7 +17,6 @@ from deepscope.capture.audit.step_audit import Audited
 from deepscope.capture.compiled.graphs import CompiledRecord
 from deepscope.capture.compiled.provenance import compiled_code, function_at
 from deepscope.capture.dynamo import PythonFrame, continued_name
-from deepscope.capture.line_scopes import user_code
 from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
@@ -66,7 +65,7 @@ class RecordingSession:
         self.options = options
         self.metadata: dict[str, Any] = {}
         self.pid = os.getpid()
-        self.user_code = user_code(options)
+        self.user_code = UserCode.find(options.root, options.include, options.exclude)
         self._name = name
         self._given_rank, self._given_local_rank, self._world_size = rank, local_rank, world_size
         self._choice = options.rank_choice

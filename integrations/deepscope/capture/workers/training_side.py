@@ -24,7 +24,8 @@ from deepscope.capture import torch_compat
 from deepscope.capture.lines.hooks import LineTime
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.naming import workers_prefix
-from deepscope.capture.notices import is_alive
+from deepscope.capture.notices import is_alive, warn
+from deepscope.capture.options import RecordingOptions
 from deepscope.capture.workers.worker_side import Flag, WorkerInit, follow_batches
 
 _PATIENCE_S = 0.5
@@ -55,11 +56,19 @@ class WorkerClocks:
         self._owner = os.getpid()
 
     def arm(self) -> None:
-        """Let workers that start from here on take part. Nothing is timed outside a window."""
+        """Let workers that start from here on take part. Nothing is timed outside a window.
+
+        Where there is no room for their folder, the recording goes on without them.
+        """
         if self._folder is None:
             self._owner = os.getpid()
-            self._folder = Path(tempfile.mkdtemp(prefix=workers_prefix()))
-            self._flag = Flag.create(self._folder)
+            try:
+                self._folder = Path(tempfile.mkdtemp(prefix=workers_prefix()))
+                self._flag = Flag.create(self._folder)
+            except OSError as error:
+                self.disarm()
+                warn("data-loader workers are not timed", error)
+                return
             weakref.finalize(self, _remove, self._folder, self._owner)
         _armed.add(self)
         torch_compat.watch_loaders(_following)
@@ -108,6 +117,15 @@ class WorkerClocks:
         if self._folder is not None:
             with suppress(OSError):
                 follow_batches(self._folder, self._user_code)
+
+
+def armed_clocks(options: RecordingOptions) -> WorkerClocks | None:
+    """Clocks in the workers that start from here on; None where no lines are wanted."""
+    if not options.lines:
+        return None
+    clocks = WorkerClocks(UserCode.find(options.root, options.include, options.exclude))
+    clocks.arm()
+    return clocks
 
 
 def _collect(folder: Path, prefix: str) -> list[WorkerTiming]:
