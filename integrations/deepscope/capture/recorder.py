@@ -22,8 +22,7 @@ from deepscope.capture.process_hooks import open_recorders
 from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.capture.process_hooks.open_recorders import end_with, guarded
 from deepscope.capture.process_hooks.threads import call_between_lines
-from deepscope.capture.resources import Resources
-from deepscope.capture.run_counters import counters_of_run
+from deepscope.capture.resources import Resources, counters_of_run
 from deepscope.capture.saving.header import RecordingSession, checked_metadata
 from deepscope.capture.saving.saver import Pending, SaveJob, Saver, patience_s, wait_for_profile
 from deepscope.capture.schedule import WHOLE_BLOCK, Move, Plan, Schedule, StepAction

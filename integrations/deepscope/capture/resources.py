@@ -2,16 +2,97 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+import msgspec
 
 from deepscope.capture.compiled.captures import CaptureHold
 from deepscope.capture.compiled.level import ProvenanceHold
-from deepscope.capture.counters.machine import sampler_of
+from deepscope.capture.counters.machine import Machine, sampler_of
+from deepscope.capture.counters.sampler import Counted, SamplingThread, counter_events
+from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.lines import Limits, LineRecorder, UserCode
+from deepscope.capture.naming import current_folder, run_counters_path
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.run_counters import RunCounters
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.workers.training_side import WorkerClocks
+from deepscope.trace.format.header import Clock, Header
+from deepscope.trace.format.run_account import renamed_when_whole
+
+KEEP_EVERY_S = 300.0
+"""So often the file is written: of a run that is killed there is what was counted up to then."""
+_PATIENCE_S = 30.0
+"""So long the end of a run waits for the file at most: of hundreds of cores it takes a second, on a slow disk more."""
+_IN_WINDOWS = 10
+"""Samples in windows for each one of the run."""
+
+
+class RunCounters:
+    """Samples from `start` to `stop` into one file, which is bounded however long the run is.
+
+    `header` describes the run; `path` is where the file goes. Both are asked on the sampling thread.
+    """
+
+    def __init__(self, interval_s: float, header: Callable[[], Header], path: Callable[[], Path]) -> None:
+        self._interval_s = interval_s * _IN_WINDOWS
+        self._header = header
+        self._path = path
+        self._file: Path | None = None
+        self._target: Path | None = None
+        self._thread: SamplingThread | None = None
+        self._owner = os.getpid()
+
+    @property
+    def file(self) -> Path | None:
+        """Where it was written; None until it was."""
+        return self._file
+
+    def start(self) -> None:
+        """Count from here on."""
+        if self._thread is None:
+            self._owner = os.getpid()
+            self._file = self._target = None
+            self._thread = SamplingThread(Machine(), self._interval_s, keep=self._keep, keep_every_s=KEEP_EVERY_S)
+            self._thread.start()
+            self._thread.go.set()
+
+    def stop(self) -> None:
+        """Count no longer, and return once the file is there; a second time, and in a forked child, nothing."""
+        thread, self._thread = self._thread, None
+        if thread is not None and os.getpid() == self._owner:
+            thread.stop()
+            thread.wait(_PATIENCE_S)
+
+    def _keep(self, counted: Counted) -> None:
+        with suppress(OSError):  # a disk that is full: the traces say so
+            self._write(counted)
+
+    def _write(self, counted: Counted) -> None:
+        if not counted.tracks:
+            return
+        header = self._header()
+        header.counters = counted.account
+        target = self._target = self._target or self._path()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        base_ns = min(track.at_ns[0] for track in counted.tracks)
+        with renamed_when_whole(target) as part, gzip.open(part, "wb", compresslevel=6) as stream:
+            stream.write(b'{"schemaVersion":1,"deepscope":' + json_bytes(msgspec.to_builtins(header)))
+            stream.write(b',"baseTimeNanoseconds":%d,"traceEvents":[\n' % base_ns)
+            stream.write(b",\n".join(counter_events(counted.tracks, header.pid, Clock(), base_ns)))
+            stream.write(b"\n]}\n")
+        self._file = target
+
+
+def counters_of_run(session: RecordingSession, folder: Path) -> RunCounters | None:
+    """What counts them, not started; None where the options do not ask for it. `folder`: where the file goes."""
+    options, where = session.options, current_folder() / folder
+    if options.counters != "run":
+        return None
+    return RunCounters(options.counter_interval, session.run_header, lambda: run_counters_path(where, session.worker))
 
 
 class Resources:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.run_counters import counters_of_run
+from deepscope.capture.resources import counters_of_run
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.workers.training_side import WorkerClocks, armed_clocks
 
 if TYPE_CHECKING:
-    from deepscope.capture.run_counters import RunCounters
+    from deepscope.capture.resources import RunCounters
 
 
 @dataclass

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import deepscope
-from deepscope.capture import run_counters
+from deepscope.capture import resources
 from deepscope.capture.counters import sampler
 from deepscope.store import load_profile
 from deepscope.trace.format.counters import PREFIX
@@ -167,7 +167,7 @@ def test_a_run_is_counted_on_after_its_last_window(tmp_path: Path):
 @on_linux
 def test_the_end_of_a_run_waits_for_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sampler, "_PATIENCE_S", 0.0)  # of the end of a window
-    counters = run_counters.RunCounters(0.001, lambda: Header(pid=1), lambda: tmp_path / "a.counters")
+    counters = resources.RunCounters(0.001, lambda: Header(pid=1), lambda: tmp_path / "a.counters")
     counters.start()
     counters.stop()
     assert not [thread for thread in threading.enumerate() if thread.name == "deepscope-counters"]
@@ -181,9 +181,9 @@ def test_a_disk_that_is_full_is_not_filled_further(tmp_path: Path, monkeypatch: 
         tried.set()
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(run_counters, "KEEP_EVERY_S", 0.0)
-    monkeypatch.setattr(run_counters, "counter_events", full)
-    counters = run_counters.RunCounters(0.001, lambda: Header(pid=1), lambda: tmp_path / "a.counters")
+    monkeypatch.setattr(resources, "KEEP_EVERY_S", 0.0)
+    monkeypatch.setattr(resources, "counter_events", full)
+    counters = resources.RunCounters(0.001, lambda: Header(pid=1), lambda: tmp_path / "a.counters")
     counters.start()
     assert tried.wait(60)
     counters.stop()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from deepscope.capture.options import RecordingOptions
     from deepscope.capture.recorder import Recorder
-    from deepscope.capture.run_counters import RunCounters
+    from deepscope.capture.resources import RunCounters
     from deepscope.capture.schedule import Plan
 
 CONTROLS = ("auto", "socket", "files")
@@ -94,7 +94,7 @@ class OnDemand:
         options = checked_options(self.dormant.options)
         if options.counters != "run":
             return
-        from deepscope.capture.run_counters import counters_of_run
+        from deepscope.capture.resources import counters_of_run
         from deepscope.capture.saving.header import RecordingSession
 
         session = RecordingSession(options, name=self._name, run_id=secrets.token_hex(6))
