@@ -28,8 +28,8 @@ from deepscope.capture.memory.history import MemoryHistory
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.interrupts import at_thread_end
+from deepscope.capture.process_hooks.live_objects import LivingObjects
 from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
-from deepscope.capture.process_hooks.settings import LivingObjects
 from deepscope.capture.process_hooks.users_profiler import GiveWay
 from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError

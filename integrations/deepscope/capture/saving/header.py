@@ -20,8 +20,8 @@ from deepscope.capture.dynamo import PythonFrame, continued_name
 from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.process_hooks.live_objects import settings
 from deepscope.capture.process_hooks.open_recorders import known_or
-from deepscope.capture.process_hooks.settings import settings
 from deepscope.capture.schedule import Schedule
 from deepscope.capture.sources import describe_file, describe_files
 from deepscope.capture.topics import first_rank, is_chosen, warn_if_nobody
