@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader
 
 import deepscope
 from deepscope.capture.lines import UserCode
-from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
+from deepscope.capture.workers import WorkerClocks, WorkerTiming
 from recorded import name_of
 
 TARGETS = Path(__file__).parents[1] / "targets"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from deepscope.capture.options import OptionKeywords, RecordingOptions
     from deepscope.capture.run_watch import RunWatch
     from deepscope.capture.session import StepCallback
-    from deepscope.capture.workers.training_side import WorkerClocks
+    from deepscope.capture.workers import WorkerClocks
 
 _ID = "0"
 
@@ -181,7 +181,7 @@ def record_steps(
     from deepscope.capture.naming import check_template, seen_from_here
     from deepscope.capture.options import SCHEDULE_NAMES, checked_options
     from deepscope.capture.process_hooks import optimizer_steps
-    from deepscope.capture.workers.training_side import armed_clocks
+    from deepscope.capture.workers import armed_clocks
 
     folder = seen_from_here(folder)  # the program may go to another one before its first step
     checked = checked_options(options)

@@ -28,7 +28,7 @@ from deepscope.capture.saving.saver import Pending, SaveJob, Saver, patience_s, 
 from deepscope.capture.schedule import WHOLE_BLOCK, Move, Plan, Schedule, StepAction
 from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.capture.window import Window
-from deepscope.capture.workers.training_side import WorkerClocks
+from deepscope.capture.workers import WorkerClocks
 from deepscope.errors import RecorderError
 from deepscope.quantities import bytes_text
 

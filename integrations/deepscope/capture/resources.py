@@ -19,7 +19,7 @@ from deepscope.capture.lines import Limits, LineRecorder, UserCode
 from deepscope.capture.naming import current_folder, run_counters_path
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.saving.header import RecordingSession
-from deepscope.capture.workers.training_side import WorkerClocks
+from deepscope.capture.workers import WorkerClocks
 from deepscope.trace.format.header import Clock, Header
 from deepscope.trace.format.run_account import renamed_when_whole
 

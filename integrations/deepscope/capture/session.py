@@ -31,7 +31,7 @@ from deepscope.capture.run_watch import RunWatch
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule, StepAction
 from deepscope.capture.second_window import SecondWindow
-from deepscope.capture.workers.training_side import WorkerClocks
+from deepscope.capture.workers import WorkerClocks
 from deepscope.errors import NestedProfileError, RecorderError
 
 if TYPE_CHECKING:

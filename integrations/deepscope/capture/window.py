@@ -31,7 +31,7 @@ from deepscope.capture.process_hooks.interrupts import at_thread_end
 from deepscope.capture.process_hooks.live_objects import LivingObjects
 from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
 from deepscope.capture.process_hooks.users_profiler import GiveWay
-from deepscope.capture.workers.training_side import WorkerClocks, WorkerTiming
+from deepscope.capture.workers import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
 from deepscope.trace.format.header import LineAccount, MachineUse
 from deepscope.trace.format.process_tables import MemoryAccount

@@ -13,7 +13,7 @@ from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.resources import counters_of_run
 from deepscope.capture.saving.header import RecordingSession
-from deepscope.capture.workers.training_side import WorkerClocks, armed_clocks
+from deepscope.capture.workers import WorkerClocks, armed_clocks
 
 if TYPE_CHECKING:
     from deepscope.capture.resources import RunCounters

@@ -17,7 +17,7 @@ from deepscope import load_profile
 from deepscope.capture import torch_compat
 from deepscope.capture.lines.recorder import LineRecorder
 from deepscope.capture.memory.surveys import MemorySurveys
-from deepscope.capture.workers.training_side import WorkerClocks
+from deepscope.capture.workers import WorkerClocks
 from deepscope.lightning import DeepProfiler
 from deepscope.trace.read import read_trace
 from lightning_runs import QUIET, QUIET_MARKS, loader, make_model

@@ -26,7 +26,7 @@ from deepscope.capture.schedule import Schedule
 from deepscope.capture.sources import describe_file, describe_files
 from deepscope.capture.topics import first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.window import Window
-from deepscope.capture.workers.training_side import WorkerTiming
+from deepscope.capture.workers import WorkerTiming
 from deepscope.errors import OptionError
 from deepscope.trace.format.audit import AuditedPlace
 from deepscope.trace.format.header import (

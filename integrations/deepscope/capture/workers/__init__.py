@@ -1,1 +1,0 @@
-"""The lines of a data loader's worker processes: timed there, collected here."""
