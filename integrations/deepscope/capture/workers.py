@@ -42,41 +42,41 @@ except ImportError:  # a torch that has moved it: workers go untimed
     fetch = None
 
 
-FLAG_FILE = "window"
-FLAG = struct.Struct("=q")
+_FLAG_FILE = "window"
+_FLAG = struct.Struct("=q")
 """The number of the open window, 0 while none is."""
 
 _POLL_S = 0.01
 
 
-class Flag:
+class _Flag:
     """The number of the open window, shared by all processes through a mapped file; OSError where there is none."""
 
     def __init__(self, folder: Path) -> None:
-        with (folder / FLAG_FILE).open("r+b") as file:
-            self._map = mmap.mmap(file.fileno(), FLAG.size)
+        with (folder / _FLAG_FILE).open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), _FLAG.size)
 
     @classmethod
-    def create(cls, folder: Path) -> Flag:
+    def create(cls, folder: Path) -> _Flag:
         """A new flag in a folder that has none."""
-        (folder / FLAG_FILE).write_bytes(FLAG.pack(0))
+        (folder / _FLAG_FILE).write_bytes(_FLAG.pack(0))
         return cls(folder)
 
     @property
     def window(self) -> int:
         """The open window's number; 0 while none is."""
-        return int(FLAG.unpack_from(self._map)[0])
+        return int(_FLAG.unpack_from(self._map)[0])
 
     @window.setter
     def window(self, number: int) -> None:
-        FLAG.pack_into(self._map, 0, number)
+        _FLAG.pack_into(self._map, 0, number)
 
     def close(self) -> None:
         """Let go of the file."""
         self._map.close()
 
 
-def follow_batches(folder: Path, user_code: UserCode) -> None:
+def _follow_batches(folder: Path, user_code: UserCode) -> None:
     """Time the batches that this process makes while the window of this recording is open; OSError if it is gone.
 
     Torch has no hook around a batch, so its fetchers are wrapped: in this process alone, which lives for its loader.
@@ -89,7 +89,7 @@ def follow_batches(folder: Path, user_code: UserCode) -> None:
             kind.fetch = _timed(original, _batches)
 
 
-class WorkerInit:
+class _WorkerInit:
     """A `worker_init_fn` that starts the timing in a worker that was spawned, then runs the user's own; picklable."""
 
     def __init__(self, folder: Path, user_code: UserCode, inner: Callable[[int], Any] | None) -> None:
@@ -100,7 +100,7 @@ class WorkerInit:
     def __call__(self, worker_id: int) -> None:
         """Called by torch in the worker."""
         with suppress(OSError):  # the folder is gone where a worker starts after its recording
-            follow_batches(self.folder, self._user_code)
+            _follow_batches(self.folder, self._user_code)
         if self.inner is not None:
             self.inner(worker_id)
 
@@ -122,7 +122,7 @@ class _Recording(NamedTuple):
 
     folder: Path
     user_code: UserCode
-    flag: Flag
+    flag: _Flag
 
 
 class _Batches:
@@ -135,7 +135,7 @@ class _Batches:
     def follow(self, folder: Path, user_code: UserCode) -> None:
         """Take part in this recording's windows; OSError if it is gone."""
         if folder not in self._recordings:
-            self._recordings[folder] = _Recording(folder, user_code, Flag(folder))
+            self._recordings[folder] = _Recording(folder, user_code, _Flag(folder))
 
     def begin(self) -> None:
         """A batch begins."""
@@ -263,7 +263,7 @@ class WorkerClocks:
     def __init__(self, user_code: UserCode) -> None:
         self._user_code = user_code
         self._folder: Path | None = None
-        self._flag: Flag | None = None
+        self._flag: _Flag | None = None
         self._windows = 0
         self._owner = os.getpid()
 
@@ -276,7 +276,7 @@ class WorkerClocks:
             self._owner = os.getpid()
             try:
                 self._folder = Path(tempfile.mkdtemp(prefix=workers_prefix()))
-                self._flag = Flag.create(self._folder)
+                self._flag = _Flag.create(self._folder)
             except OSError as error:
                 self.disarm()
                 warn("data-loader workers are not timed", error)
@@ -320,15 +320,15 @@ class WorkerClocks:
 
     def wrap_init(self, inner: Callable[[int], Any] | None = None) -> Callable[[int], Any] | None:
         """A `worker_init_fn` for loaders that spawn their workers, which runs `inner` too; `inner` while not armed."""
-        if self._folder is None or (isinstance(inner, WorkerInit) and inner.folder == self._folder):
+        if self._folder is None or (isinstance(inner, _WorkerInit) and inner.folder == self._folder):
             return inner
-        return WorkerInit(self._folder, self._user_code, inner)
+        return _WorkerInit(self._folder, self._user_code, inner)
 
     def follow(self) -> None:
         """In a forked child: time its batches if it becomes a worker."""
         if self._folder is not None:
             with suppress(OSError):
-                follow_batches(self._folder, self._user_code)
+                _follow_batches(self._folder, self._user_code)
 
 
 def armed_clocks(options: RecordingOptions) -> WorkerClocks | None:
