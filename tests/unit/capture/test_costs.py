@@ -8,8 +8,7 @@ from types import CodeType
 import pytest
 
 from deepscope.capture.lines.calibration import CostSamples, HookWork, measure_overhead
-from deepscope.capture.lines.code_facts import find_loops, resume_offset
-from deepscope.capture.lines.detail import Limits
+from deepscope.capture.lines.code_facts import Limits, find_loops, resume_offset
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.user_code import UserCode

@@ -9,7 +9,7 @@ from types import CodeType
 import pytest
 
 from deepscope.capture.lines.calibration import CostSamples
-from deepscope.capture.lines.detail import Detail, Limits
+from deepscope.capture.lines.code_facts import Detail, Limits
 from deepscope.capture.lines.lowering import Lowering
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.overhead_budget import OverheadBudget

@@ -1,6 +1,6 @@
 """Line scopes: which line of the user's code runs while torch records, on the profiler's own clock."""
 
-from deepscope.capture.lines.detail import Limits
+from deepscope.capture.lines.code_facts import Limits
 from deepscope.capture.lines.recorder import LineRecord, LineRecorder
 from deepscope.capture.lines.table import LocalScopeRow
 from deepscope.capture.lines.user_code import UserCode

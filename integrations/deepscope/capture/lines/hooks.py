@@ -8,7 +8,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple, Protocol
 
 from deepscope.capture.lines.calibration import CostSamples
-from deepscope.capture.lines.detail import Limits
+from deepscope.capture.lines.code_facts import Limits
 from deepscope.capture.lines.emit import Pair
 from deepscope.capture.lines.lowering import Lowering, Switch
 from deepscope.capture.lines.modules import ModuleCalls

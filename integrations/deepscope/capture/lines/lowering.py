@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from time import thread_time_ns
 from typing import Protocol
 
-from deepscope.capture.lines.code_facts import CodeLoop, find_loops, offsets_of_lines
-from deepscope.capture.lines.detail import Detail
+from deepscope.capture.lines.code_facts import CodeLoop, Detail, find_loops, offsets_of_lines
 from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, OverheadBudget
 from deepscope.capture.lines.running_frame import Stack
 from deepscope.capture.lines.stacks import Stacks

@@ -23,7 +23,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from deepscope.capture.lines.calibration import HookWork
-from deepscope.capture.lines.detail import Detail
+from deepscope.capture.lines.code_facts import Detail
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.running_frame import RecursionHeadroom
 from deepscope.capture.lines.stacks import UNPAID, Stacks

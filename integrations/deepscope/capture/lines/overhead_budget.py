@@ -10,7 +10,7 @@ from enum import Enum, auto
 from time import perf_counter_ns
 
 from deepscope.capture.lines.calibration import CostSamples, HookWork
-from deepscope.capture.lines.detail import Limits
+from deepscope.capture.lines.code_facts import Limits
 from deepscope.capture.lines.emit import Pair, make_pair, sequence_number
 from deepscope.capture.lines.off_cpu import RunClock
 from deepscope.capture.lines.running_frame import Stack

@@ -10,7 +10,7 @@ from types import FrameType
 
 from deepscope.capture.dynamo import hide_modules
 from deepscope.capture.lines.calibration import CostSamples, HookWork
-from deepscope.capture.lines.detail import Limits
+from deepscope.capture.lines.code_facts import Limits
 from deepscope.capture.lines.emit import cost_of_operator_ns
 from deepscope.capture.lines.hooks import make_hooks
 from deepscope.capture.lines.libraries import Libraries

@@ -14,7 +14,7 @@ from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 
 from deepscope.capture.lines.calibration import HookWork
-from deepscope.capture.lines.detail import Detail
+from deepscope.capture.lines.code_facts import Detail
 from deepscope.capture.lines.emit import Pair, make_pair, profiler_enabled, sequence_number
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time

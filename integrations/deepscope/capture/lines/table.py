@@ -10,13 +10,13 @@ from typing import NamedTuple
 from deepscope.capture.dynamo import continued_function, is_compiled, undisturbed
 from deepscope.capture.lines.code_facts import (
     CodeLoop,
+    Detail,
     line_starts,
     only_line,
     opens_at_start,
     resume_offset,
     users_line_starts,
 )
-from deepscope.capture.lines.detail import Detail
 from deepscope.capture.lines.emit import Pair, make_pair
 from deepscope.capture.lines.libraries import Libraries, LibraryCode, Trial, step_code
 from deepscope.capture.lines.user_code import UserCode

@@ -17,8 +17,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from deepscope.capture.lines.calibration import HookWork
-from deepscope.capture.lines.code_facts import CodeLoop, is_resumed
-from deepscope.capture.lines.detail import Detail
+from deepscope.capture.lines.code_facts import CodeLoop, Detail, is_resumed
 from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.running_frame import RecursionHeadroom, Stack
