@@ -11,8 +11,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Protocol
 
-from deepscope.lightning.on_demand import OnDemandStage
-from deepscope.lightning.stages import StageWindows
+from deepscope.lightning.stages import OnDemandStage, StageWindows
 from deepscope.trace.format.run_account import RunPartName
 
 

@@ -22,9 +22,16 @@ from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Annotated, Loop, LoopMark, Profiled, classify
 from deepscope.lightning.armed import Armed
 from deepscope.lightning.keywords import LightningKeywords, choose
-from deepscope.lightning.on_demand import OnDemandStage, counts, open_control
 from deepscope.lightning.runs import SanityCheck, TrainerRun, options_of, progress_of, run_of, summarize
-from deepscope.lightning.stages import Stage, StageWindows, batches_of, planned_batches
+from deepscope.lightning.stages import (
+    OnDemandStage,
+    Stage,
+    StageWindows,
+    batches_of,
+    counts,
+    open_control,
+    planned_batches,
+)
 from deepscope.trace.format.run_account import RunAccount, RunPartName
 
 if TYPE_CHECKING:
