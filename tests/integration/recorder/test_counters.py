@@ -195,8 +195,8 @@ def test_a_disk_that_is_full_is_not_filled_further(tmp_path: Path, monkeypatch: 
 def test_of_a_run_that_is_killed_there_is_what_was_kept(tmp_path: Path):
     program = f"""
 import os, sys, time, torch, deepscope
-from deepscope.capture import run_counters
-run_counters.KEEP_EVERY_S = 0.2
+from deepscope.capture import resources
+resources.KEEP_EVERY_S = 0.2
 options = {{"counters": "run", "counter_interval": 0.01}}
 with deepscope.profile({str(tmp_path)!r}, wait=0, warmup=0, active=1, **options) as recording:
     recording.step()

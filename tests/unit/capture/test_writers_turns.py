@@ -13,21 +13,20 @@ from typing import Any
 import pytest
 
 from deepscope.capture.counters.container import available_bytes
-from deepscope.capture.saving import writer
 from deepscope.capture.saving import writer as writing
 from deepscope.capture.saving.writer import memory_needed, turn
 from machine_folders import GIB, write
 
-pytestmark = pytest.mark.skipif(writer.fcntl is None, reason="no locks that end with their process on Windows")
+pytestmark = pytest.mark.skipif(writing.fcntl is None, reason="no locks that end with their process on Windows")
 
 WRITER = """
 import json, sys, time
 from pathlib import Path
-from deepscope.capture.saving import turns
+from deepscope.capture.saving import writer
 folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
 rank, need, writers = map(int, sys.argv[3:])
-turns.SETTLE_S = 0.0
-with turns.turn(rank, need, folder=folder, writers=writers):
+writer.SETTLE_S = 0.0
+with writer.turn(rank, need, folder=folder, writers=writers):
     begun = time.monotonic()
     print("begun", flush=True)
     time.sleep(seconds)
@@ -87,7 +86,7 @@ def test_nobody_waits_for_ever(tmp_path, monkeypatch):
     hanging = writer(tmp_path, 0, seconds=1000)
     assert hanging.stdout is not None
     hanging.stdout.readline()
-    monkeypatch.setattr(writer, "LONGEST_S", 0.2)
+    monkeypatch.setattr(writing, "LONGEST_S", 0.2)
     with turn(1, 1, folder=tmp_path, writers=1):
         assert hanging.poll() is None
     hanging.kill()
@@ -115,15 +114,15 @@ def test_a_folder_with_other_things_in_it_keeps_nobody_from_writing(tmp_path, da
 
 
 def test_a_folder_of_somebody_elses_making_is_not_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(writer.tempfile, "gettempdir", lambda: str(tmp_path))
-    own = writer._own_folder()
+    monkeypatch.setattr(writing.tempfile, "gettempdir", lambda: str(tmp_path))
+    own = writing._own_folder()
     assert own is not None
     own.chmod(0o777)
-    assert writer._own_folder() is None
+    assert writing._own_folder() is None
     own.rmdir()
     (tmp_path / "elsewhere").mkdir()
     own.symlink_to(tmp_path / "elsewhere")
-    assert writer._own_folder() is None
+    assert writing._own_folder() is None
 
 
 def test_memory_is_what_the_host_and_every_group_around_the_process_leave(tmp_path: Path) -> None:

@@ -122,10 +122,6 @@ Keywords = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """From the arguments that a constructor is called with, by name, to those that are set otherwise."""
 
 
-class RefusedError(Exception):
-    """A remedy cannot be applied to what it met; raised by `Hands.refuse`, and never to the program."""
-
-
 class Hands:
     """For one remedy: hooks to apply it at, and whether it met what it changes."""
 
