@@ -29,10 +29,6 @@ class Stage(Enum):
     PREDICT = "predict"
 
 
-MakeRecorder = Callable[[Plan, int], "Recorder"]
-"""Makes a recorder that follows this plan from its next step on, and whose first step has this number."""
-
-
 class StageWindows:
     """Follows the schedule of one stage while other stages come in between.
 
@@ -40,9 +36,11 @@ class StageWindows:
     the batches that it has, and the cycle of the schedule with it. When this stage goes on, so does its schedule: with
     the next cycle where a window was ended, else where it was. So a batch of one stage is never a step of another one,
     no window spans two stages, and no cycle yields two files.
+
+    `make_recorder` makes one that follows a plan from its next step on, and whose first step has the given number.
     """
 
-    def __init__(self, plan: Plan, make_recorder: MakeRecorder) -> None:
+    def __init__(self, plan: Plan, make_recorder: Callable[[Plan, int], Recorder]) -> None:
         self.recorders: list[Recorder] = []
         """One for each stretch that was not interrupted by another stage, oldest first."""
         self._begun = 0
