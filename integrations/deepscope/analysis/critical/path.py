@@ -7,8 +7,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.critical.joins import JoinKind, Joins
 from deepscope.analysis.critical.pieces import DevicePieces, WaitedFor
+from deepscope.analysis.critical.waits import JoinKind, Joins
 from deepscope.trace.model import Int64
 
 

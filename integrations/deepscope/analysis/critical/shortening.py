@@ -12,10 +12,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.critical.joins import JoinKind
 from deepscope.analysis.critical.lines import PieceParts, Timelines
 from deepscope.analysis.critical.path import Dependencies, Path, PathKind
 from deepscope.analysis.critical.pieces import WaitedFor
+from deepscope.analysis.critical.waits import JoinKind
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64
 

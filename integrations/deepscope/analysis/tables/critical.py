@@ -10,7 +10,6 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, of_kind
-from deepscope.analysis.critical.joins import find_joins
 from deepscope.analysis.critical.lines import (
     KINDS,
     HostWork,
@@ -24,7 +23,7 @@ from deepscope.analysis.critical.path import Dependencies, Path, critical_path, 
 from deepscope.analysis.critical.pieces import find_pieces
 from deepscope.analysis.critical.shortening import Shortening
 from deepscope.analysis.critical.streams import find_stream_waits
-from deepscope.analysis.critical.waits import clipped, find_device_waits
+from deepscope.analysis.critical.waits import clipped, find_device_waits, find_joins
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import CPU_KINDS
 from deepscope.analysis.ownership.locations import Location
