@@ -6,17 +6,20 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from deepscope.comparison.noise import Interval, Pair, intervals, run_variance
-from deepscope.comparison.pairing import pair_lines, relative_path
-from deepscope.comparison.samples import (
+from deepscope.comparison.noise import (
+    Interval,
     Number,
+    Pair,
     Sample,
     absent,
     added,
+    intervals,
+    run_variance,
     samples_of_phases,
     samples_of_rows,
     samples_of_steps,
 )
+from deepscope.comparison.pairing import pair_lines, relative_path
 from deepscope.errors import IncomparableError
 from deepscope.records import Line, Profile
 from deepscope.records.step_times import ROW_KEYS, StepTable

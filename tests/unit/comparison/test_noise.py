@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deepscope.comparison.noise import MOST_RUN_NOISE, Pair, intervals, run_variance
-from deepscope.comparison.samples import Sample
+from deepscope.comparison.noise import MOST_RUN_NOISE, Pair, Sample, intervals, run_variance
 
 ROUNDS = 1500
 

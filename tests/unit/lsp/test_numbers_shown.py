@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 import built_profiles
-from deepscope.comparison.samples import samples_of_rows
+from deepscope.comparison.noise import samples_of_rows
 from deepscope.quantities import time_text
 from deepscope.records import (
     CallNode,
