@@ -14,8 +14,7 @@ from deepscope.analysis.array_ops.selection import Columns, Mask
 from deepscope.analysis.numbers.added_by_recording import Added, added_by_recording, added_to_lines
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
-from deepscope.analysis.numbers.framework_time import FrameworkTime
-from deepscope.analysis.numbers.idle_causes import idle_by_cause
+from deepscope.analysis.numbers.idle_causes import FrameworkTime, idle_by_cause
 from deepscope.analysis.numbers.lines import line_columns
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.parts import path_values

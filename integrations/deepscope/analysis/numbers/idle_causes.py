@@ -2,20 +2,134 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest
-from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
+from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, of_kind
-from deepscope.analysis.numbers.framework_time import FrameworkTime, idle_of_framework
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import HostTimeline, copy_direction, idle
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import FrameworkSpans
 from deepscope.records import PHASES
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class FrameworkTime:
+    """Nanoseconds by line and part; nothing for most traces."""
+
+    line: Int64
+    """The lines that call the framework's loop, ascending; shape (h,)."""
+    ns: Int64
+    """Shape (h, parts)."""
+
+    def by_line(self, lines: int) -> Int64:
+        """All parts together; shape (lines + 1,)."""
+        return by_line(self.line, lines, self.ns.sum(axis=1))
+
+    def __add__(self, other: FrameworkTime) -> FrameworkTime:
+        return _summed(np.concatenate((self.line, other.line)), np.concatenate((self.ns, other.ns)))
+
+    @classmethod
+    def none(cls, parts: int) -> FrameworkTime:
+        """No line has any."""
+        return cls(np.zeros(0, np.int64), np.zeros((0, parts), np.int64))
+
+
+def python_of_framework(
+    events: Events,
+    spans: FrameworkSpans,
+    *,
+    counted: Mask,
+    parent: Int64,
+    runs: Int64,
+    location: Int64,
+    at_most: Int64,
+    extent: Extent,
+) -> FrameworkTime:
+    """Python's own time in the lines that call the loop, where it is the framework's.
+
+    Args:
+        events: of the trace.
+        spans: of the framework.
+        counted: the events that stand for lines, operators and calls of the runtime; shape (n,).
+        parent: the event that encloses each one on its thread; shape (n,).
+        runs: the runs of lines (events, ascending); shape (k,).
+        location: their lines; shape (k,).
+        at_most: Python's own time in each, without that of waiting for a loader; shape (k,).
+        extent: the part of the trace that counts.
+    """
+    hosts, parts = spans.hosts, len(spans.parts)
+    if not len(hosts):
+        return FrameworkTime.none(parts)
+    inner = counted.copy()
+    inner[spans.nodes] = True
+    nodes = np.flatnonzero(inner)
+    caller = position_in(nodes, pick(nearest(parent, inner), parent[nodes]), len(events))
+    own = self_values(extent.nested_ns(nodes, events.start_ns[nodes], events.end_ns[nodes], caller), caller)
+    # The loop itself is what no span tells of: the first part.
+    events_of = np.concatenate((hosts, spans.nodes))
+    host = np.concatenate((np.arange(len(hosts)), position_in(hosts, spans.run, len(events))))
+    part = np.concatenate((np.zeros(len(hosts), np.int64), spans.part))
+    known = part >= 0
+    found = np.zeros((len(hosts), parts), np.int64)
+    np.add.at(found, (host[known], part[known]), own[position_in(nodes, events_of[known], len(events))])
+    place = position_in(runs, hosts, len(events))
+    return _summed(location[place], _limited(found, at_most[place]))
+
+
+def idle_of_framework(
+    events: Events, spans: FrameworkSpans, *, calls: Intervals, line: HostTimeline, location: Int64, idle: Intervals
+) -> FrameworkTime:
+    """A device's idle time while the framework worked on the training thread.
+
+    Args:
+        events: of the trace.
+        spans: of the framework, on the training thread alone.
+        calls: when operators and calls of the runtime ran on that thread.
+        line: what the thread was on.
+        location: the line of each event; shape (n,).
+        idle: the idle time that has no other cause.
+    """
+    hosts, parts = spans.hosts, len(spans.parts)
+    if not len(hosts):
+        return FrameworkTime.none(parts)
+    own = calls.complement(idle)
+    start, end = events.start_ns[spans.nodes], events.end_ns[spans.nodes]
+    cuts = distinct_values(np.concatenate((line.start, line.end, start, end)))
+    begin, after = cuts[:-1], cuts[1:]
+    zero = np.zeros(len(begin), np.int64)
+    found = innermost(begin, zero, start, end, np.zeros(len(start), np.int64))
+    part = np.where(found < 0, 0, pick(spans.part, found))
+    at = np.searchsorted(line.start, begin, side="right") - 1
+    here = pick(line.location, np.where((at >= 0) & (begin < line.end[at]), at, -1))
+    counted = (part >= 0) & np.isin(here, distinct_values(location[hosts])) & (here >= 0)
+    values = np.zeros((int(counted.sum()), parts), np.int64)
+    values[np.arange(len(values)), part[counted]] = own.overlap_ns(begin[counted], after[counted])
+    return _summed(here[counted], values)
+
+
+def _limited(values: Int64, at_most: Int64) -> Int64:
+    """Rows that sum to more than they may are lowered in proportion; both of shape (h, …)."""
+    whole: Int64 = values.sum(axis=1)
+    over = whole > at_most
+    lowered = values[over] * (np.maximum(at_most[over], 0) / whole[over])[:, None]
+    result: Int64 = values.copy()
+    result[over] = lowered.astype(np.int64)
+    return result
+
+
+def _summed(line: Int64, ns: Int64) -> FrameworkTime:
+    lines, place = distinct_places(line)
+    sums = np.zeros((len(lines), ns.shape[1]), np.int64)
+    np.add.at(sums, place, ns)
+    return FrameworkTime(lines, sums)
 
 
 def is_copy_in(of: Attribution, *directions: str) -> Mask:

@@ -7,7 +7,7 @@ import numpy as np
 from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.cpu_time import CpuTime
-from deepscope.analysis.numbers.framework_time import FrameworkTime
+from deepscope.analysis.numbers.idle_causes import FrameworkTime
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.parts import path_columns
 from deepscope.analysis.numbers.phases import python_by_step
