@@ -1,4 +1,4 @@
-"""Where the command starts and ends: commands imported when they run, errors as one line and an exit code."""
+"""Where the command starts and ends: commands imported when they run, errors as one line, libraries' logs in a file."""
 
 from __future__ import annotations
 

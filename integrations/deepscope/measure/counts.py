@@ -1,4 +1,4 @@
-"""What is counted of a model: in all, by operator, by module, and by both."""
+"""What is counted of a model: in all, by operator, by module, and by both; as text, CSV and HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Own times of all ranks, on the same steps and the same lines."""
+"""Own times of all ranks, on the same steps and the same lines; each rank beside the median of the others."""
 
 from __future__ import annotations
 

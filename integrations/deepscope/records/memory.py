@@ -1,4 +1,4 @@
-"""Memory: each device's curve and peak, and what was live, by line and by what held it; and counters over time."""
+"""Memory of a trace (curves, peaks, what was live, by line and holder; counters), and what a snapshot tells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long the steps are: percentiles, the slowest one, and the line that makes it so."""
+"""How long steps are: percentiles, the slowest one and the line that makes it so; steps of a server of models."""
 
 from __future__ import annotations
 

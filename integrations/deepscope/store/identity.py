@@ -1,4 +1,4 @@
-"""What a trace's name and first bytes say of its run, stage, window and rank, without reading the trace."""
+"""Which files are traces, and what a trace's name and first bytes say of its run, stage, window and rank."""
 
 from __future__ import annotations
 

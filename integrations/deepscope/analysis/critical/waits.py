@@ -1,4 +1,4 @@
-"""What waited for work of the device: calls on the CPU, and streams for each other."""
+"""What waited for what: calls on the CPU for the device, streams for each other, and threads for threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table with a row a kernel, and the one with a row a collective's kernel."""
+"""The tables with a row a kernel, a collective's kernel, and a call of an operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Idle time of the devices by what the CPU did meanwhile: waited, loaded data, launched work, or anything else."""
+"""Idle time by what the CPU did meanwhile (waited, loaded data, launched, else); a training framework's own time."""
 
 from __future__ import annotations
 

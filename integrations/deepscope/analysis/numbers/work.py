@@ -1,4 +1,4 @@
-"""Work by line: time on the device, launches, copies and collectives; and where the CPU waited for it."""
+"""Work by line: time on the device, launches, copies and collectives; where the CPU waited for it; idle time."""
 
 from __future__ import annotations
 

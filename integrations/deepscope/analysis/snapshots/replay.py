@@ -1,4 +1,4 @@
-"""The history of a device carried out again: what was live, and what was reserved, after each entry.
+"""The history of a device carried out again: what was live and reserved after each entry, and who held it.
 
 A block is live until it may be used again (`free_completed`): what another stream still uses is not free. Of blocks
 that were allocated before the history only their release is known, or that they are live at its end.

@@ -1,4 +1,4 @@
-"""A snapshot's report, device by device."""
+"""A snapshot's report, device by device, and what grows from step to step."""
 
 from __future__ import annotations
 

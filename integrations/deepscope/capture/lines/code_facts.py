@@ -1,4 +1,4 @@
-"""What a code object says of itself: where lines begin, where it resumes, which line follows which."""
+"""What a code object says of itself: lines, where it resumes, what follows what; and how much of it is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline of one trace, ready for questions: made, or taken from what was kept."""
+"""The timeline of one trace, ready for questions: made, or taken from what was kept; what a window of it shows."""
 
 from __future__ import annotations
 

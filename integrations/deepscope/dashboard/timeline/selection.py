@@ -1,4 +1,4 @@
-"""What a stretch of time is made of: work by line and name, operators, how busy tracks are, what counters do."""
+"""What a stretch of time is made of: work, operators, how busy tracks are, counters; and slices by name or line."""
 
 from __future__ import annotations
 

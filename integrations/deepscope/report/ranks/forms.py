@@ -1,4 +1,4 @@
-"""Ranks side by side as JSON and CSV; docs/ranks.md describes both."""
+"""Ranks side by side as JSON and CSV, and the sentences about them; docs/ranks.md describes both forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of the tables across ranks: ranks, groups, collectives, pairs, clocks, operators, lines, late ranks."""
+"""Columns of tables across ranks: ranks, groups, collectives, pairs, clocks, operators, lines, late ranks, Ascend's."""
 
 from __future__ import annotations
 
