@@ -14,16 +14,14 @@ from statistics import median
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.own_table import LineKey, file_on_all_ranks
 from deepscope.ranks.results import VaryingLine, VaryingRow
 from deepscope.ranks.summary import RankSummary, RankWork
 from deepscope.records.places_of_work import TOGETHER
-
-Int64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from deepscope.trace.model import Int64
 
 
 @dataclass(frozen=True, slots=True)

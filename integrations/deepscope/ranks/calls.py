@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.ranks.summary import CallColumns
 from deepscope.records import Collective
 from deepscope.records.ranges import listed, ranges
-
-Int64 = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from deepscope.trace.model import Int64
 
 UNTOLD = "send_recv"
 MESSAGES = frozenset({"send", "recv", UNTOLD})

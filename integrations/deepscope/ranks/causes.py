@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.ranks.own_table import Floats, above_others, others_median, scatter
+from deepscope.analysis.array_ops.selection import Floats
+from deepscope.ranks.own_table import above_others, others_median, scatter
 from deepscope.ranks.results import Cause, RankFigure
 from deepscope.ranks.summary import RankSummary, RankWork
 

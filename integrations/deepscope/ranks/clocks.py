@@ -11,16 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Floats
 from deepscope.ranks.calls import distinct_pairs
 from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.results import RankClock
 from deepscope.records.places_of_work import TOGETHER
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+from deepscope.trace.model import Int64
 
 _FEWEST = 8
 """Calls that can tell a drift."""
@@ -228,7 +225,7 @@ def _densest(value: Int64, of: Int64, count: int) -> Int64:
     return _middles(ordered, begins[starts], half)
 
 
-def _drifts(left: Int64, since: Int64, pair: Int64, count: int) -> tuple[Float64, Float64]:
+def _drifts(left: Int64, since: Int64, pair: Int64, count: int) -> tuple[Floats, Floats]:
     """Of each pair the slope and the height of the line of least squares, 0 where the slope is not beyond doubt."""
     size = np.bincount(pair, minlength=count)
     n = np.maximum(size, 1)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from deepscope.analysis.numbers.collective_calls import bus_factor
 from deepscope.ranks.arrivals import Arrivals
@@ -15,8 +14,7 @@ from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.results import CollectiveRow, GroupRow, RankRow, Role
 from deepscope.ranks.summary import RankSummary
 from deepscope.records.ranges import listed
-
-Int64 = npt.NDArray[np.int64]
+from deepscope.trace.model import Int64
 
 
 def collective_rows(summaries: Sequence[RankSummary], matches: MatchedCalls, arrivals: Arrivals) -> list[CollectiveRow]:

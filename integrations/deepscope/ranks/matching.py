@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Floats, Mask
 from deepscope.ranks.calls import Calls, CallStream, distinct_pairs
 from deepscope.records.ranges import listed
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+from deepscope.trace.model import Int64
 
 _CLEARER = 10
 """A shift is told by times if the next one leaves the ends so many times further apart."""
@@ -180,7 +178,7 @@ def _by_ends(first: CallSequence, second: CallSequence, among: list[Alignment]) 
     return left[0][1] if wide.all() or left[0][0] <= roughly[~wide].min() else None
 
 
-def _roughly_ns(first: CallSequence, second: CallSequence, among: list[Alignment]) -> Float64:
+def _roughly_ns(first: CallSequence, second: CallSequence, among: list[Alignment]) -> Floats:
     """The same as `_residual_ns` of each, by some of its calls."""
     shift, begin, end = np.array(among, np.int64).T[:, :, None]
     place = begin + np.arange(_LOOKED_AT) * (end - begin) // _LOOKED_AT
@@ -206,8 +204,6 @@ def _by_host(first: CallSequence, second: CallSequence, among: list[Alignment]) 
             found.append(one)
     return found[0] if len(found) == 1 else None
 
-
-Mask = npt.NDArray[np.bool_]
 
 _ORDINALS = 1 << 20
 """Calls with one number (torch numbers a batch as one call) are told apart by their order."""

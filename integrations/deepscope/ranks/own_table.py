@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Floats
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records import OwnLine
 
-Floats = npt.NDArray[np.float64]
 LineKey = tuple[str, int, str]
 """File below the project's root where it is there, line, function; ("", 0, "") for no line, ("", -1, "") for lines
 without a row of their own."""

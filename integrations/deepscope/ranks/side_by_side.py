@@ -8,7 +8,6 @@ from itertools import count
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from deepscope.ranks.arrivals import Arrivals, arrivals_of, varying_lines, varying_rows
 from deepscope.ranks.ascend import domain_rows, link_rows, with_step_times
@@ -23,6 +22,7 @@ from deepscope.ranks.stragglers import find_stragglers
 from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.records import Profile
 from deepscope.records.profile import add_findings
+from deepscope.trace.model import Int64
 
 _SLOWEST = 5
 
@@ -67,7 +67,6 @@ def _row(one: RankSummary) -> RankRow:
     )
 
 
-Int64 = npt.NDArray[np.int64]
 Aligned = Callable[[Int64, Int64], Int64]
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Floats
 from deepscope.printable import printable
 from deepscope.quantities import count_text, time_text
 from deepscope.ranks.causes import (
@@ -26,7 +27,6 @@ from deepscope.ranks.causes import (
 )
 from deepscope.ranks.own_table import (
     PARTS,
-    Floats,
     LineKey,
     OwnTable,
     above_others,

@@ -13,6 +13,7 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
 Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
 Columns = dict[str, Int64]
 """Field of `records.Numbers` → sums by line, as `by_line` makes them."""
 

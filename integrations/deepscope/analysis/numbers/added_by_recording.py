@@ -15,18 +15,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
-from deepscope.analysis.array_ops.selection import Mask, of_kind
+from deepscope.analysis.array_ops.selection import Floats, Mask, of_kind
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns, runs_around
 from deepscope.analysis.numbers.work import timeline
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-
-Floats = npt.NDArray[np.float64]
 
 
 class Added(NamedTuple):

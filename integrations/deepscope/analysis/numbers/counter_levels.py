@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Floats
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.counters import TRACKS, track_title
 from deepscope.trace.model import CounterEvents, Int64, Trace
@@ -15,8 +15,6 @@ from deepscope.trace.model import CounterEvents, Int64, Trace
 LARGEST = 1e18
 """A larger value, or a smaller one below 0, can be no measurement, and sums of it could not be told."""
 _MOST_LEVELS = 4_096
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

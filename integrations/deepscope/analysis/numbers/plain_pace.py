@@ -12,15 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from deepscope.analysis.array_ops.selection import Mask
+from deepscope.analysis.array_ops.selection import Floats, Mask
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.training import Training
 from deepscope.trace.format.header import UnrecordedStepTimes
 from deepscope.trace.model import Int64, Trace
-
-Floats = npt.NDArray[np.float64]
 
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 """Functions of Python before 3.12, which run all of a loop in one call."""

@@ -7,6 +7,7 @@ from collections import Counter as Counts
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Floats
 from deepscope.analysis.numbers.counter_levels import levels
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.ownership.attribution import Attribution, OwnedWork
@@ -29,8 +30,6 @@ MOST_POINTS = 6_000
 _LEAST_BINS = 16
 _CHANGE_BINS = 256
 """A selection's least and largest utilisation are those of so many stretches of it."""
-
-Floats = npt.NDArray[np.float64]
 
 
 def counters_of(of: Attribution, memory: MemoryUse, begin: int) -> list[CounterColumns]:

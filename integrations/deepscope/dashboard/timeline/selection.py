@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.dashboard.timeline.answers import Busy, Durations, Matches, Selection, Sum
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineColumns
 from deepscope.dashboard.timeline.counters import change_in
@@ -159,8 +159,6 @@ def _by_name(columns: TimelineColumns, part: _Part) -> list[Sum]:
 MOST_FOUND = 1_000
 """So many slices at most are told of one question."""
 _LONGEST_TEXT = 1_000
-
-Mask = npt.NDArray[np.bool_]
 
 
 class NameIndex:
