@@ -28,10 +28,9 @@ from deepscope.cli.recording import asked_options, given_options, run_options
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, Profile
-from deepscope.records.places import short_path, short_place
+from deepscope.records.places import NO_LINE, short_path, short_place
 from deepscope.report.findings import findings_entries
 from deepscope.report.flame import flame_tree
-from deepscope.report.framework import NO_LINE
 from deepscope.report.places import place_name
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.text import text_report

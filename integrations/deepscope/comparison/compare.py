@@ -22,6 +22,7 @@ from deepscope.comparison.noise import (
 from deepscope.comparison.pairing import pair_lines, relative_path
 from deepscope.errors import IncomparableError
 from deepscope.records import Line, Profile
+from deepscope.records.places import NO_LINE
 from deepscope.records.step_times import ROW_KEYS, StepTable
 
 Status = Literal["same", "moved", "new", "gone"]
@@ -95,7 +96,6 @@ class Difference:
 
 By = Literal["line", "operator", "kernel", "module", "phase", "step"]
 TABLES: tuple[By, ...] = get_args(By)
-NO_LINE = "(no user line)"
 
 _STEP_TABLES: Mapping[str, StepTable] = {"operator": "operators", "kernel": "kernels", "module": "modules"}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deepscope.printable import printable
 from deepscope.records.costs import Costs
+from deepscope.records.places import NO_LINE
 
 if TYPE_CHECKING:
     from deepscope.records.numbers import Numbers
@@ -25,7 +26,7 @@ def notebook_table(profile: Profile) -> str:
         _row([f"{_short(one.file)}:{one.line}", one.function, *_figures(one, costs), (one.text or "").strip()])
         for one in lines[:ROWS]
     ]
-    rows.append(_row(["(no user line)", "", *_figures(profile.no_line, costs), ""]))
+    rows.append(_row([NO_LINE, "", *_figures(profile.no_line, costs), ""]))
     if len(lines) > ROWS:
         rows.append(_row([f"({len(lines) - ROWS} more lines)", *[""] * 7]))
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)

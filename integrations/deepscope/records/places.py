@@ -28,6 +28,9 @@ from deepscope.records.why import Verdict, Why
 
 _INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
 
+NO_LINE = "(no user line)"
+"""What the work is called that reached no line of the user's."""
+
 
 def short_path(path: str, root: str = "") -> str:
     """A path relative to the recorded project root, else to the current folder, else to the installed packages."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from deepscope.records import Line, PartKey, Profile
+from deepscope.records.places import NO_LINE
 
 NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 
@@ -51,7 +52,7 @@ def below(profile: Profile, line: int) -> Node:
     calls = [place for place, node in enumerate(profile.call_tree) if node.line == line]
     if line < 0:
         rest = profile.no_line
-        root = Node("line", "(no user line)", "", 0, rest.self_device_ns, 0, rest.backward_device_ns, rest.calls)
+        root = Node("line", NO_LINE, "", 0, rest.self_device_ns, 0, rest.backward_device_ns, rest.calls)
     else:
         of = profile.lines[line]
         root = Node("line", of.function, of.file, of.line, of.self_device_ns, 0, of.backward_device_ns, of.calls)

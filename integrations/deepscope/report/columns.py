@@ -8,10 +8,10 @@ from typing import Any
 from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import CriticalLine, Function, HeldByLine, HeldMemory, Line, Numbers, Profile, Step
-from deepscope.records.places import short_place
+from deepscope.records.places import NO_LINE, short_place
 from deepscope.report.counters import counter_columns
 from deepscope.report.critical import KINDS, critical_columns
-from deepscope.report.framework import NO_LINE, RestRow, framework_words, rest_rows, without_framework
+from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.layout import Styles, TextColumn
 from deepscope.report.line_columns import FUNCTION, VERDICT, line_columns
 from deepscope.report.memory import held_columns

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from deepscope.printable import printable
 from deepscope.records import PartKey, Profile
-from deepscope.records.places import short_path, short_place
+from deepscope.records.places import NO_LINE, short_path, short_place
 from deepscope.report.places import Depth, Metric, Stack, place_name, stacks
 
 FlameMetric = Literal["device", "backward", "cpu"]
@@ -118,7 +118,7 @@ def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "d
     """One line a call path with time: `main (train.py:3);forward (net.py:9);aten::mm 1200`."""
     root = profile.trace.project_root
     names = [_folded_frame(f"{line.function} ({short_place(line.file, line.line, root)})") for line in profile.lines]
-    names.append("(no user line)")
+    names.append(NO_LINE)
     places = [_folded_frame(_place(place, root)) for place in profile.places]
     rows = []
     for stack in stacks(profile, depth):
@@ -149,7 +149,7 @@ def speedscope_report(profile: Profile, depth: Depth = "kernel", metric: Metric 
     frames: list[dict[str, Any]] = [
         {"name": printable(line.function), "file": line.file, "line": line.line} for line in profile.lines
     ]
-    frames.append({"name": "(no user line)"})
+    frames.append({"name": NO_LINE})
     frames += map(_speedscope_frame, profile.places)
     device = "device time" if profile.metric == "device" else "operators' CPU time"
     views: list[tuple[str, Callable[[Stack], int]]] = [

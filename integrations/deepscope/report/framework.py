@@ -10,8 +10,7 @@ from msgspec.structs import asdict, replace
 from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import Numbers, Profile
-
-NO_LINE = "(no user line)"
+from deepscope.records.places import NO_LINE
 
 Row = TypeVar("Row", bound=Numbers)
 PARTS = 4

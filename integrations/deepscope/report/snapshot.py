@@ -20,9 +20,8 @@ from deepscope.records.memory import (
     SnapshotMoment,
     SnapshotReport,
 )
-from deepscope.records.places import short_place
+from deepscope.records.places import NO_LINE, short_place
 from deepscope.report.csv_report import csv_text
-from deepscope.report.framework import NO_LINE
 from deepscope.report.layout import Styles, render, shown_words
 from deepscope.report.table_column import ColumnOf, field, share_column, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text

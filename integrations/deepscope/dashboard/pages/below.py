@@ -8,6 +8,7 @@ from typing import NamedTuple
 from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.tables import key_of, place_words, whole_place, word
 from deepscope.records import Line, Profile, Top
+from deepscope.records.places import NO_LINE
 from deepscope.report.below import lines_of
 from deepscope.report.event_names import readable
 from deepscope.report.places import node_path
@@ -79,7 +80,7 @@ def lines_with(profile: Profile, kind: str, name: str) -> list[OwnerLine]:
     return [
         _owner(profile.lines[number], root, time_ns)
         if number >= 0
-        else OwnerLine(file="", line=0, place="(no user line)", function="", time_ns=time_ns)
+        else OwnerLine(file="", line=0, place=NO_LINE, function="", time_ns=time_ns)
         for number, time_ns in largest
         if time_ns
     ]
@@ -201,7 +202,7 @@ def _path(profile: Profile, path: list[int], self_ns: int, total_ns: int, cpu_ns
     frames = []
     for number in path[-FRAMES:]:
         if number < 0:
-            frames.append(Caller(file="", line=0, place="(no user line)", function=""))
+            frames.append(Caller(file="", line=0, place=NO_LINE, function=""))
             continue
         line = profile.lines[number]
         frames.append(

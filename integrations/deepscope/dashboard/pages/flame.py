@@ -12,7 +12,7 @@ from deepscope.dashboard.pages.line import NodeKind
 from deepscope.dashboard.pages.tables import title_of, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
-from deepscope.records.places import base_name
+from deepscope.records.places import NO_LINE, base_name
 from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
 from deepscope.report.places import Depth, place_name
 
@@ -201,7 +201,7 @@ def _frame(profile: Profile, number: int, is_gone: bool) -> FlameFrame:
     """A frame; one that is in the other run alone has no place here."""
     root = profile.trace.project_root
     if number < 0:
-        return FlameFrame(kind="line", name="(no user line)", file="", line=0, place="")
+        return FlameFrame(kind="line", name=NO_LINE, file="", line=0, place="")
     if number < len(profile.lines):
         line = profile.lines[number]
         where = whole_place(line.file, line.line, root)

@@ -15,6 +15,7 @@ from deepscope.dashboard.pages.tables import in_page_words, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile
+from deepscope.records.places import NO_LINE
 from deepscope.report.below import Node, below, fold_alike, lines_of
 from deepscope.report.line_columns import used_columns
 from deepscope.report.memory import peak_kinds
@@ -178,7 +179,7 @@ def _no_line(profile: Profile, question: LineQuestion) -> LineDetails:
     return LineDetails(
         file="",
         line=0,
-        place="(no user line)",
+        place=NO_LINE,
         function="",
         functions=[],
         source="",

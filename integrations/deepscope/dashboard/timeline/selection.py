@@ -24,12 +24,12 @@ from deepscope.dashboard.timeline.names import (
 )
 from deepscope.errors import OptionError
 from deepscope.printable import printable
+from deepscope.records.places import NO_LINE
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
 LISTED = 50
 OTHERS = "(others)"
-NO_LINE = "(no user line)"
 
 _WORK = ("kernel", "copy", "collective")
 

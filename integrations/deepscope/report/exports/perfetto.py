@@ -18,7 +18,7 @@ from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.printable import printable
 from deepscope.records import PHASES
-from deepscope.records.places import short_place
+from deepscope.records.places import NO_LINE, short_place
 from deepscope.report.event_names import readable
 from deepscope.store.analyses import rank_of
 from deepscope.trace.arrays import distinct_places, distinct_values
@@ -100,7 +100,7 @@ def _line_names(analysis: Analysis) -> list[str]:
         printable(f"{short_place(one.file, one.line, root)} {one.function}")
         for one in analysis.attribution.scopes.locations
     ]
-    return [*found, "(no user line)"]
+    return [*found, NO_LINE]
 
 
 def _training(analysis: Analysis) -> TrackGroup:

@@ -13,18 +13,18 @@ from datetime import datetime
 
 from deepscope.printable import printable
 from deepscope.records import PartKey, Profile
+from deepscope.records.places import NO_LINE
 from deepscope.report.places import Depth, Metric, place_name, stacks
 
 _TYPES = (("device", "nanoseconds"), ("backward", "nanoseconds"), ("cpu", "nanoseconds"))
 """Values of a sample: device time, the part of it in backward, the line's own time on the CPU."""
-_NO_LINE = "(no user line)"
 
 
 def pprof_profile(profile: Profile, depth: Depth = "kernel", metric: Metric = "device") -> bytes:
     """One sample a call path; `metric` is what viewers show first."""
     frames = _Frames()
     lines = [frames.location(printable(one.function), one.file, one.line) for one in profile.lines]
-    lines.append(frames.location(_NO_LINE, "", 0))  # the place of -1
+    lines.append(frames.location(NO_LINE, "", 0))  # the place of -1
     places = [_place(frames, one) for one in profile.places]
     message = bytearray()
     for name, unit in _TYPES:
