@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from deepscope.records.places import base_name
 from deepscope.trace.format.span_names import (
     LINE_CATEGORY,
     MODULE_CATEGORY,
@@ -68,7 +69,7 @@ def scope_prefix(number: int, scope: Scope, *, is_module: bool) -> tuple[bytes, 
     if is_module:
         category, name = MODULE_CATEGORY, f"{MODULE_TITLE}{scope.name}"
     else:
-        category, name = LINE_CATEGORY, f"{_basename(scope.file)}({scope.line}): {scope.name}"
+        category, name = LINE_CATEGORY, f"{base_name(scope.file)}({scope.line}): {scope.name}"
     before = b'{"ph":"X","cat":"%s","name":%s,"pid":' % (category.encode(), json_bytes(name))
     return before, b',"args":{"scope":%d}}' % number
 
@@ -89,10 +90,6 @@ def recording_prefix(duration_ns: int) -> tuple[bytes, bytes]:
         json_bytes(recording_name(duration_ns)),
     )
     return before, b',"args":{"recording_ns":%d}}' % duration_ns
-
-
-def _basename(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def scope_event(event: bytes, before: bytes, after: bytes) -> bytes:

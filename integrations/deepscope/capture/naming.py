@@ -113,9 +113,9 @@ def host_name() -> str:
     return clean(socket.gethostname())
 
 
-def owner_of(raw: Path) -> tuple[str, int] | None:
-    """Host and process that an export is of; None for a file of another name."""
-    found = _OWNED.fullmatch(raw.name)
+def owner_of(path: Path) -> tuple[str, int] | None:
+    """Host and process that an export, or a folder for workers, is of; None for a path of another name."""
+    found = _OWNED.fullmatch(path.name) or _OWNED_WORKERS.fullmatch(path.name)
     return (found["host"], int(found["pid"])) if found is not None else None
 
 
@@ -142,12 +142,6 @@ def job_path(path: Path) -> Path:
 def workers_prefix() -> str:
     """How the name of this process's folder for its data-loader workers begins."""
     return f"{WORKERS_PREFIX}{host_name()}-{os.getpid()}-"
-
-
-def owner_of_workers(folder: Path) -> tuple[str, int] | None:
-    """Host and process that a folder for workers is of; None for a folder of another name."""
-    found = _OWNED_WORKERS.fullmatch(folder.name)
-    return (found["host"], int(found["pid"])) if found is not None else None
 
 
 def remove_raw(raw: Path) -> None:

@@ -206,7 +206,7 @@ def _job_of(raw: Path, job: Path) -> Instructions | None:
 def sweep_worker_folders() -> None:
     """Remove the folders of data-loader workers whose recordings were killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{naming.WORKERS_PREFIX}*"):
-        owner = naming.owner_of_workers(folder)
+        owner = naming.owner_of(folder)
         with suppress(OSError):
             is_mine = not hasattr(os, "getuid") or folder.lstat().st_uid == os.getuid()
             if owner is not None and is_mine and not folder.is_symlink() and _is_gone(folder, *owner):
