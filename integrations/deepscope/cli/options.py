@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from deepscope.analysis.peaks import given_peaks
 from deepscope.cli.entry import SCHEDULER_VARIABLE
-from deepscope.cli.output import Bar, warn
+from deepscope.cli.output import Bar, Command, warn
 from deepscope.processes import ONE_THREAD
 from deepscope.records import PHASES, View
 from deepscope.report.filters import Filters
@@ -61,8 +61,6 @@ class Duration(FloatType):
 
 FOLDERS = ("deepscope_logs", "lightning_logs", "runs")
 """Where a run is looked for when no path is given."""
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 _READING = {

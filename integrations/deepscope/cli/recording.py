@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from deepscope.capture.options import COUNTER_CHOICES, OPTIONS
 from deepscope.cli.options import Duration
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from deepscope.cli.output import Command
 
 
 def asked_options(command: Command) -> Command:
