@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from glob import escape
 from pathlib import Path
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from deepscope.ranks.results import RanksReport
     from deepscope.records.findings import Try
     from deepscope.trials.runs import Command
-
-_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 def with_next(text: str, step: str) -> str:
@@ -186,8 +183,8 @@ def _program(profile: Profile) -> str:
     path = f"{info.project_root}/{info.program}"
     if Path(path).is_file():
         words = quote(short_path(path))
-    elif _MODULE.fullmatch(info.program) and not info.program.endswith(".py"):
-        words = f"-m {info.program}"
+    elif info.program_module:
+        words = f"-m {info.program_module}"
     else:
         words = quote(info.program)
     return f"{words} ARGUMENTS" if info.arguments not in {"", NO_ARGUMENTS} else words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -11,6 +12,7 @@ from deepscope.records.merging import Either, First, Joined, Largest, RankRecord
 LineSource = Literal["scopes", "call_stack", "frames", "none"]
 """What tells the lines, the best first."""
 
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _SOURCES: tuple[LineSource, ...] = ("scopes", "call_stack", "frames", "none")
 
 
@@ -68,6 +70,12 @@ class TraceInfo(msgspec.Struct, kw_only=True):
     """The recorder's own account (docs/trace-format.md, `lines`)."""
     also_recorded: First[list[str]] = []
     """Other stages of the same run, as found beside the trace when it was loaded; never cached."""
+
+    @property
+    def program_module(self) -> str:
+        """The program where it is a module's name, which `python -m` takes; else ""."""
+        is_module = _MODULE.fullmatch(self.program) and self.program != "notebook" and not self.program.endswith(".py")
+        return self.program if is_module else ""
 
 
 class SourceFile(msgspec.Struct, kw_only=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
 from deepscope.errors import NoTraceError
@@ -144,9 +143,6 @@ def _machine_remarks(profile: Profile, words: str, beginning: str) -> Iterator[R
         yield Remark(words=f"{words} ({quantities.share(ratio)})", detail=f"{detail[:1].upper()}{detail[1:]}.")
 
 
-_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-
-
 def can_be_tried(session: EditorSession, project: Project, code: str) -> bool:
     """Whether a remedy of the finding can be applied from outside, to a program that is here."""
     return bool(remedies_of(code)) and _program(session, project) != []
@@ -179,5 +175,4 @@ def _program(session: EditorSession, project: Project) -> list[str]:
     path = to_path(here.uri) if here is not None else None
     if path and os.path.isfile(path):  # noqa: PTH113
         return [path]
-    is_module = _MODULE.fullmatch(trace.program) is not None and trace.program != "notebook"
-    return ["-m", trace.program] if is_module and not trace.program.endswith(".py") else []
+    return ["-m", trace.program_module] if trace.program_module else []
