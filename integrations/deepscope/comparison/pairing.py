@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from deepscope.records import Line, Profile, SourceFile
-from deepscope.records.places import base_name
+from deepscope.records.places import base_name, path_below
 from deepscope.remap import LineMap
 from deepscope.remap.diff import is_meaningful, shared_ratio
 from deepscope.trace.source_lines import source_lines
@@ -46,10 +46,8 @@ def pair_lines(old: Profile, new: Profile) -> Pairs:
 
 def relative_path(path: str, root: str) -> str:
     """A path below the recorded project root without that root, with `/`; any other as it is."""
-    root = root.rstrip("/\\")
-    if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:
-        path = path[len(root) + 1 :]
-    return path.replace("\\", "/")
+    inner = path_below(path, root) if root.rstrip("/\\") else ""
+    return (inner or path).replace("\\", "/")
 
 
 def _by_file(profile: Profile) -> dict[str, list[int]]:

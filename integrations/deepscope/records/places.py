@@ -34,12 +34,17 @@ NO_LINE = "(no user line)"
 
 def short_path(path: str, root: str = "") -> str:
     """A path relative to the recorded project root, else to the current folder, else to the installed packages."""
-    if root and (inner := _below(path, root)):
+    if root and (inner := path_below(path, root)):
         return inner
     with suppress(OSError):  # the current folder may have been removed
         # Compared as text, with the trace's own separators.
-        if inner := _below(path, os.getcwd()):  # noqa: PTH109
+        if inner := path_below(path, os.getcwd()):  # noqa: PTH109
             return inner
+    return installed_path(path)
+
+
+def installed_path(path: str) -> str:
+    """The path from the installed packages on; as it is where it lies elsewhere."""
     return _INSTALLED.sub("", path)
 
 
@@ -53,7 +58,8 @@ def short_place(file: str, line: int, root: str = "") -> str:
     return f"{short_path(file, root)}:{line}"
 
 
-def _below(path: str, root: str) -> str:
+def path_below(path: str, root: str) -> str:
+    """The path from a folder on; "" where it does not lie in it. Compared as text, on any system."""
     root = root.rstrip("/\\")
     if path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:
         return path[len(root) + 1 :]

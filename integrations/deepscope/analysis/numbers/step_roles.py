@@ -9,6 +9,7 @@ import numpy as np
 from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import step_events
+from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_communication_span, is_loading_span
@@ -16,7 +17,6 @@ from deepscope.trace.names import is_communication_span, is_loading_span
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data loader", "CPU", "other")
 """The parts of a step; where several hold, the first counts."""
 
-_STEP = "ProfilerStep#"
 # torch_tb_profiler/profiler/trace.py, EventTypeMap, NcclOpNameSet and GlooOpNameSet, of version 0.4.3.
 _TYPES = {
     "cpu_op": "operator",
@@ -104,7 +104,7 @@ def dashboard_roles(of: Attribution) -> Roles:
 
     of_lightning = trace.metadata.get("Framework") == "pytorch-lightning"
     left_out = named(trace, typed("operator"), lambda name: of_lightning and name.startswith("[pl]["))
-    steps = named(trace, typed("operator", "annotation"), lambda name: name.startswith(_STEP))
+    steps = named(trace, typed("operator", "annotation"), lambda name: name.startswith(STEP_PREFIX))
     operators = typed("operator", "python") & ~steps & ~left_out
     communicating = named(trace, operators | typed("annotation"), _COMMUNICATION.__contains__)
     loading = named(trace, operators & ~typed("python"), is_loading_span)

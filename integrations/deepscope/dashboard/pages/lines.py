@@ -11,6 +11,7 @@ from deepscope.dashboard.pages.tables import described, file_name, in_page_words
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
+from deepscope.records.places import path_below
 from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.line_columns import FUNCTION, VERDICT, cost_share, used_columns
 from deepscope.report.places import Sources
@@ -259,7 +260,9 @@ def _files(profile: Profile, numbers: Sequence[ColumnOf]) -> list[LineFile]:
     groups: dict[tuple[str, FileGroup], list[Line]] = {}
     root = profile.trace.project_root
     for line in profile.lines:
-        groups.setdefault((line.file, "project" if _is_below(line.file, root) else "outside"), []).append(line)
+        groups.setdefault((line.file, "project" if not root or path_below(line.file, root) else "outside"), []).append(
+            line
+        )
     for line in profile.library_lines:
         groups.setdefault((line.file, "library"), []).append(line)
     order = sorted(groups, key=lambda key: (key[1] == "library", -_weight(groups[key], key[1]), key))
@@ -277,12 +280,6 @@ def _files(profile: Profile, numbers: Sequence[ColumnOf]) -> list[LineFile]:
 
 def _weight(rows: Iterable[Line], group: FileGroup) -> int:
     return sum(row.total_device_ns if group == "library" else cost_ns(row) for row in rows)
-
-
-def _is_below(path: str, root: str) -> bool:
-    """Whether a file is in the project; of a trace that names no project all are."""
-    root = root.rstrip("/\\")
-    return not root or (path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"})
 
 
 def _name(profile: Profile, path: str) -> str:

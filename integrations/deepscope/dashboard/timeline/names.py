@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection
 
 import numpy as np
@@ -15,16 +14,16 @@ from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Labels, Tex
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import PHASES
+from deepscope.records.places import base_name, installed_path, path_below
 from deepscope.report.event_names import readable
 from deepscope.trace.arrays import distinct_places
-from deepscope.trace.format.span_names import STEP_PREFIX
+from deepscope.trace.format.span_names import MODULE_TITLE, STEP_PREFIX
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Scope, Trace
 
 LONGEST = 160
 """Letters of a name that windows and lists show."""
 
-_INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
 _KINDS = {
     Kind.ANNOTATION: "annotation",
     Kind.PYTHON_FUNCTION: "frame",
@@ -38,7 +37,6 @@ _KINDS = {
     Kind.DEVICE_SPAN: "span",
     Kind.OTHER: "other",
 }
-_MODULE_FRAME = "nn.Module: "
 
 
 def kinds_of(trace: Trace, steps: Mask, collectives: Int64) -> Int64:
@@ -48,7 +46,7 @@ def kinds_of(trace: Trace, steps: Mask, collectives: Int64) -> Int64:
         table[kind] = KIND_NUMBER[word]
     found: Int64 = table[trace.events.kind]
     found[trace.library_lines] = KIND_NUMBER["library"]
-    modules = np.array([text.startswith(_MODULE_FRAME) for text in trace.strings] + [False], np.bool_)
+    modules = np.array([text.startswith(MODULE_TITLE) for text in trace.strings] + [False], np.bool_)
     found[modules[trace.events.name] & (trace.events.kind == Kind.PYTHON_FUNCTION)] = KIND_NUMBER["module"]
     found[collectives] = KIND_NUMBER["collective"]
     found[steps] = KIND_NUMBER["step"]
@@ -85,7 +83,7 @@ def _title(text: str, kind: str, root: str) -> str:
     if kind == "step":
         return f"step {text.removeprefix(STEP_PREFIX)}"
     if kind == "module":
-        return text.removeprefix(_MODULE_FRAME)
+        return text.removeprefix(MODULE_TITLE)
     if kind == "frame" and (frame := frame_of(text)) is not None:
         return line_title(frame.path, frame.line, frame.function, root)
     return ""
@@ -100,13 +98,10 @@ def _of_scope(scope: Scope, kind: str, root: str) -> tuple[str, str]:
 
 def line_title(file: str, line: int, function: str, root: str) -> str:
     """A line as `net.py:42 Net.forward`: its path in the project or in the installed packages, else its file's name."""
-    short = file
-    if root and file.startswith(root.rstrip("/\\")) and file[len(root.rstrip("/\\")) :][:1] in {"/", "\\"}:
-        short = file[len(root.rstrip("/\\")) + 1 :]
-    elif (inner := _INSTALLED.sub("", file)) != file:
-        short = inner
-    else:
-        short = re.split(r"[/\\]", file)[-1] or file
+    short = path_below(file, root) if root else ""
+    if not short:
+        inner = installed_path(file)
+        short = inner if inner != file else base_name(file) or file
     return f"{short}:{line} {function}".rstrip()
 
 
