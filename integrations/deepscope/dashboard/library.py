@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -277,13 +278,7 @@ class Library:
             NotYetError: it is still being read; ask again.
             TraceError, OptionError: as `load_profile`.
         """
-
-        def read(file: TraceFile) -> MemoryMoments:
-            return self._moments.get(
-                file, lambda progress: read_moments(file, progress, partial=self.partial), file.size_bytes
-            )
-
-        return self._readable_file(choice, read)
+        return self._of_trace(choice, self._moments, partial(read_moments, partial=self.partial))
 
     def snapshot_file(self, choice: Choice) -> TraceFile | None:
         """Torch's memory snapshot beside the one trace that `trace_file` is; None where none lies there.
@@ -300,7 +295,7 @@ class Library:
             NotYetError: it is still being read; ask again.
             TraceError: it cannot be read.
         """
-        return self._snapshots.get(file, lambda progress: read_aside(file, progress), file.size_bytes)
+        return self._snapshots.get(file, partial(read_aside, file), file.size_bytes)
 
     def _request(self, choice: Choice, selection: TraceSelection, details: tuple[Detail, ...] = ()) -> LoadRequest:
         return LoadRequest(
@@ -331,12 +326,7 @@ class Library:
         """
         from deepscope.dashboard.timeline.index import open_timeline
 
-        def read(file: TraceFile) -> TimelineIndex:
-            return self._timelines.get(
-                file, lambda progress: open_timeline(file, partial=self.partial, progress=progress), file.size_bytes
-            )
-
-        return self._readable_file(choice, read)
+        return self._of_trace(choice, self._timelines, partial(open_timeline, partial=self.partial))
 
     def newest(self, run: FoundRun) -> FoundTrace:
         """The newest trace of a run that is not known to be broken; else its newest."""
@@ -379,12 +369,12 @@ class Library:
                 if not self._mark(selection.files, error):
                     raise
 
-    def _readable_file(self, choice: Choice, read: Callable[[TraceFile], T]) -> T:
-        """The same of one trace."""
+    def _of_trace(self, choice: Choice, kept: Background[TraceFile, T], read: Callable[[TraceFile, Progress], T]) -> T:
+        """The same of one trace, as it is kept or read anew."""
         while True:
             file = self.trace_file(choice)
             try:
-                return read(file)
+                return kept.get(file, partial(read, file), file.size_bytes)
             except TraceError as error:
                 if not self._mark((file,), error):
                     raise

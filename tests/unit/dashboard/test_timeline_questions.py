@@ -101,11 +101,11 @@ def test_a_timeline_is_read_once_and_told_while_it_is(monkeypatch: pytest.Monkey
     opened, may_end = [], Event()
     real = index.open_timeline
 
-    def slowly(file: Any, **options: Any) -> Any:
+    def slowly(file: Any, progress: Any, **options: Any) -> Any:
         opened.append(file)
-        options["progress"](7, 100)
+        progress(7, 100)
         assert may_end.wait(60)
-        return real(file, **options)
+        return real(file, progress, **options)
 
     monkeypatch.setattr(index, "open_timeline", slowly)
     library = Library([str(OWN_TRACES / "grafted-device.json.gz")])

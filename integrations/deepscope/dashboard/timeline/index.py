@@ -256,10 +256,10 @@ interpreter meanwhile."""
 
 def open_timeline(
     path: str | os.PathLike[str] | TraceFile,
+    progress: Progress | None = None,
     *,
     partial: bool = False,
     cache: bool = True,
-    progress: Progress | None = None,
 ) -> TimelineIndex:
     """The timeline of one trace file.
 
