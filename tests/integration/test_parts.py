@@ -11,7 +11,7 @@ import pytest
 
 from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.build import build_profile
-from deepscope.analysis.numbers.parts import OTHER, Parts, folded
+from deepscope.analysis.numbers.lines import OTHER, Parts, folded
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.below import NumberedParts
 from deepscope.analysis.ownership.compiled import told_calls

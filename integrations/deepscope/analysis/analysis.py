@@ -15,9 +15,8 @@ from deepscope.analysis.numbers.added_by_recording import Added, added_by_record
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
 from deepscope.analysis.numbers.idle_causes import FrameworkTime, idle_by_cause
-from deepscope.analysis.numbers.lines import line_columns
+from deepscope.analysis.numbers.lines import line_columns, path_values
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
-from deepscope.analysis.numbers.parts import path_values
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases, phase_of_work
 from deepscope.analysis.numbers.plain_pace import BesidePlain
 from deepscope.analysis.numbers.work import HostTimeline, find_waits, timeline

@@ -10,7 +10,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns
 from deepscope.analysis.critical.lines import PARTS
-from deepscope.analysis.numbers.parts import OTHER, Parts, find_parts, folded
+from deepscope.analysis.numbers.lines import OTHER, Parts, find_parts, folded
 from deepscope.analysis.numbers.recording_cost import RecordingCost
 from deepscope.analysis.ownership.below import NumberedParts, find_below
 from deepscope.analysis.ownership.paths import PathTable
