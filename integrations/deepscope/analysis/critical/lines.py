@@ -10,7 +10,7 @@ import numpy as np
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, named, of_kind
 from deepscope.analysis.critical.path import Path, PathKind
-from deepscope.analysis.critical.pieces import DevicePieces
+from deepscope.analysis.critical.streams import DevicePieces
 from deepscope.analysis.numbers.collective_calls import works_on_cpu
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.ownership.attribution import Attribution, OwnedWork

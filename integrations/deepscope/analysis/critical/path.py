@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.critical.pieces import DevicePieces, WaitedFor
+from deepscope.analysis.critical.streams import DevicePieces, WaitedFor
 from deepscope.analysis.critical.waits import JoinKind, Joins
 from deepscope.trace.model import Int64
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from deepscope.analysis.critical.lines import PieceParts, Timelines
 from deepscope.analysis.critical.path import Dependencies, Path, PathKind
-from deepscope.analysis.critical.pieces import WaitedFor
+from deepscope.analysis.critical.streams import WaitedFor
 from deepscope.analysis.critical.waits import JoinKind
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.model import Int64

@@ -9,8 +9,9 @@ from enum import IntEnum
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
-from deepscope.analysis.critical.pieces import CLOCK_ERROR_NS, DevicePieces
 from deepscope.analysis.critical.streams import (
+    CLOCK_ERROR_NS,
+    DevicePieces,
     last_pieces,
     only,
     process_of_streams,

@@ -20,9 +20,8 @@ from deepscope.analysis.critical.lines import (
     sums_of_kinds,
 )
 from deepscope.analysis.critical.path import Dependencies, Path, critical_path, dependencies
-from deepscope.analysis.critical.pieces import find_pieces
 from deepscope.analysis.critical.shortening import Shortening
-from deepscope.analysis.critical.streams import find_stream_waits
+from deepscope.analysis.critical.streams import find_pieces, find_stream_waits
 from deepscope.analysis.critical.waits import clipped, find_device_waits, find_joins
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import CPU_KINDS

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from deepscope.analysis.critical.pieces import find_pieces
-from deepscope.analysis.critical.streams import find_stream_waits
+from deepscope.analysis.critical.streams import find_pieces, find_stream_waits
 from deepscope.analysis.critical.waits import clipped, find_device_waits
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.work import queueing
