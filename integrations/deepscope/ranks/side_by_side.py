@@ -9,11 +9,19 @@ from itertools import count
 import msgspec
 import numpy as np
 
-from deepscope.ranks.arrivals import Arrivals, arrivals_of, varying_lines, varying_rows
 from deepscope.ranks.ascend import domain_rows, link_rows, with_step_times
 from deepscope.ranks.calls import Calls, RowKey, gather, key_of
 from deepscope.ranks.clocks import align_clocks
-from deepscope.ranks.collectives import collective_rows, fill_waits, group_rows, set_roles
+from deepscope.ranks.collectives import (
+    Arrivals,
+    arrivals_of,
+    collective_rows,
+    fill_waits,
+    group_rows,
+    set_roles,
+    varying_lines,
+    varying_rows,
+)
 from deepscope.ranks.ended import end_sentences, find_ends, leave_out_waiting, world_of
 from deepscope.ranks.finding import straggler_findings
 from deepscope.ranks.matching import Aligner, CallSequence, MatchedCalls, match
