@@ -10,7 +10,6 @@ from deepscope.quantities import time_text
 from deepscope.records import CriticalLine, Function, HeldByLine, HeldMemory, Line, Numbers, Profile, Step
 from deepscope.records.places import NO_LINE, short_place
 from deepscope.report.counters import counter_columns
-from deepscope.report.critical import KINDS, critical_columns
 from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
 from deepscope.report.layout import Styles, TextColumn
 from deepscope.report.line_columns import FUNCTION, VERDICT, line_columns
@@ -20,7 +19,9 @@ from deepscope.report.operator_columns import kernel_columns, operator_columns
 from deepscope.report.places import Sources
 from deepscope.report.places_of_work import (
     COLLECTIVES,
+    KINDS,
     STREAM_COLUMNS,
+    critical_columns,
     overview_columns,
     step_columns,
     thread_columns,

@@ -10,13 +10,13 @@ from deepscope.printable import printable
 from deepscope.quantities import count_text
 from deepscope.records import Numbers, Profile
 from deepscope.report.columns import columns
-from deepscope.report.critical import critical_entries
 from deepscope.report.filters import NO_FILTERS, Filters, row_words
 from deepscope.report.findings import findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.header import header
 from deepscope.report.layout import Styles, cell_len, render
 from deepscope.report.memory import memory_entries
+from deepscope.report.places_of_work import critical_entries
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table, table_of_steps
 
