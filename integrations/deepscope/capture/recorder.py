@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deepscope.capture.audit.step_audit import StepAudit
-from deepscope.capture.end_memory import EndMemoryWatch
 from deepscope.capture.export import exported
 from deepscope.capture.lines.running_frame import keep_forever
+from deepscope.capture.machine_use import EndMemoryWatch
 from deepscope.capture.naming import check_folder, seen_from_here
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import open_recorders

@@ -19,11 +19,10 @@ from deepscope.capture import notices, process_facts, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
-from deepscope.capture.end_memory import EndMemory
 from deepscope.capture.host_clock import Readings
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.lines.emit import make_pair
-from deepscope.capture.machine_use import MachineWatch
+from deepscope.capture.machine_use import EndMemory, MachineWatch
 from deepscope.capture.memory.history import MemoryHistory
 from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions

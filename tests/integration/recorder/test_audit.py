@@ -376,7 +376,7 @@ def test_a_run_that_ends_too_early_says_so_and_keeps_its_trace(tmp_path):
 
 
 def test_behind_a_window_that_was_cut_short_of_memory_steps_are_looked_at_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("deepscope.capture.end_memory.EndMemory.shortage", lambda _: (4 << 30, 6 << 30))
+    monkeypatch.setattr("deepscope.capture.machine_use.EndMemory.shortage", lambda _: (4 << 30, 6 << 30))
     step = fine_tuning(is_frozen=False)
     with deepscope.profile(tmp_path, root=TESTS, wait=1, warmup=1, active=3, audit=True) as recording:
         for _ in range(2):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from deepscope.capture.end_memory import EndMemory
+from deepscope.capture.machine_use import EndMemory
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder

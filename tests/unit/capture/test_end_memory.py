@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from deepscope.capture.end_memory import EndMemory
+from deepscope.capture.machine_use import EndMemory
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.schedule import WHOLE_BLOCK, Plan, Schedule, StepAction
 from machine_folders import GIB, write
