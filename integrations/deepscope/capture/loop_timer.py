@@ -12,8 +12,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from deepscope.capture.dynamo import compiled_functions
-from deepscope.capture.evaluation_window import ModelModes
-from deepscope.capture.loader_pass import LoaderPass, PassKind, TimeMark
+from deepscope.capture.evaluation_window import LoaderPass, ModelModes, PassKind, TimeMark
 from deepscope.capture.run_timer import RunTimer
 from deepscope.trace.format.run_account import RunAccount, RunPartName
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from deepscope.capture.evaluation_window import EvaluationWindow, ModelModes
-from deepscope.capture.loader_pass import LoaderPass, PassKind
+from deepscope.capture.evaluation_window import EvaluationWindow, LoaderPass, ModelModes, PassKind
 from deepscope.capture.loop_timer import LoopTimer
 from deepscope.capture.run_timer import RunTimer
 from deepscope.trace.format.run_account import RunAccount, RunPartName

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from deepscope.capture import process_facts as process
-from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, at_once
-from deepscope.capture.loader_pass import length_of
+from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, at_once, length_of
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
