@@ -20,9 +20,8 @@ from deepscope.capture.schedule import Plan, Schedule
 from deepscope.capture.topics import is_chosen
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Annotated, Loop, LoopMark, Profiled, classify
-from deepscope.lightning.armed import Armed
 from deepscope.lightning.keywords import LightningKeywords, choose
-from deepscope.lightning.runs import SanityCheck, TrainerRun, options_of, progress_of, run_of, summarize
+from deepscope.lightning.runs import Armed, SanityCheck, TrainerRun, options_of, progress_of, run_of, summarize
 from deepscope.lightning.stages import (
     OnDemandStage,
     Stage,
