@@ -11,14 +11,13 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import Columns, Mask
-from deepscope.analysis.numbers.added_by_recording import Added, added_by_recording, added_to_lines
+from deepscope.analysis.numbers.added_by_recording import Added, BesidePlain, added_by_recording, added_to_lines
 from deepscope.analysis.numbers.cpu_time import cpu_time
 from deepscope.analysis.numbers.flops import OperatorFlops, flops_of_operators
 from deepscope.analysis.numbers.idle_causes import FrameworkTime, idle_by_cause
 from deepscope.analysis.numbers.lines import line_columns, path_values
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases, phase_of_work
-from deepscope.analysis.numbers.plain_pace import BesidePlain
 from deepscope.analysis.numbers.work import HostTimeline, find_waits, timeline
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import compiled_regions

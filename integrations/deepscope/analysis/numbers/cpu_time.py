@@ -11,8 +11,8 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_in, self_values
 from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, named, of_kind
+from deepscope.analysis.numbers.added_by_recording import BesidePlain, beside_plain_steps
 from deepscope.analysis.numbers.idle_causes import FrameworkTime, python_of_framework
-from deepscope.analysis.numbers.plain_pace import BesidePlain, beside_plain_steps
 from deepscope.analysis.numbers.recording_cost import cost_by_run, cost_of_entry_ns, most_in_step, without_recording
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.locations import Scopes

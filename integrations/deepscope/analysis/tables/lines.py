@@ -9,8 +9,8 @@ import numpy as np
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, largest_first, largest_named, rows
+from deepscope.analysis.numbers.added_by_recording import python_alone
 from deepscope.analysis.numbers.lines import Parts, path_columns
-from deepscope.analysis.numbers.plain_pace import python_alone
 from deepscope.analysis.numbers.recording_cost import is_slowed
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.below import library_line
