@@ -1,4 +1,4 @@
-"""One run of a Trainer, from its setup to its end: who we are among the ranks, where the traces go, and its summary."""
+"""One run of a Trainer, from its setup to its end: who we are, where the traces go, what it arms, and its summary."""
 
 from __future__ import annotations
 

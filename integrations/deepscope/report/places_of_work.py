@@ -1,4 +1,4 @@
-"""The columns of the tables of steps, the overview, threads, streams and collectives."""
+"""The columns of the tables of steps, the overview, threads, streams, collectives and the critical path."""
 
 from __future__ import annotations
 

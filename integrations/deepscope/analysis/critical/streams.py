@@ -1,4 +1,4 @@
-"""Streams of a trace's work, and which work waited for work of other streams: as the trace tells, else by delays."""
+"""Streams of work and their pieces, and which work waited for work of other streams: as told, else by delays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time that recording took: a step that nobody records has none of it.
+"""Time that recording took, by the pace of plain steps: a step that nobody records has none of it.
 
 Without a device it is what was taken off the runs of the training thread's lines (`cpu_time.py`), so that a step is as
 long as what its lines cost and what is on no line.

@@ -1,4 +1,4 @@
-"""Operations and bytes of each piece of work: FLOPs by formula, tensor cores, intensity, and what it must move."""
+"""Operations and bytes of each piece of work: its intensity, and what it must at least move."""
 
 from __future__ import annotations
 
