@@ -14,7 +14,7 @@ from deepscope.dashboard.answer import encoded
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.compare import compare
-from deepscope.dashboard.pages.distributed import distributed
+from deepscope.dashboard.pages.distributed import distributed, rank
 from deepscope.dashboard.pages.findings import finding_page, findings
 from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, news, runs
@@ -25,7 +25,6 @@ from deepscope.dashboard.pages.memory_snapshot import memory_snapshot
 from deepscope.dashboard.pages.modules import modules
 from deepscope.dashboard.pages.operators import kernel, kernels, operator, operator_variants, operators
 from deepscope.dashboard.pages.overview import overview
-from deepscope.dashboard.pages.rank import rank
 from deepscope.dashboard.pages.steps import steps
 from deepscope.dashboard.pages.timeline import (
     timeline,

@@ -16,8 +16,7 @@ import built_ranks
 from asking import Asking
 from deepscope.dashboard.answer import Choice, Table, encoded
 from deepscope.dashboard.library import RanksOfRun
-from deepscope.dashboard.pages.distributed import Distributed, distributed
-from deepscope.dashboard.pages.rank import RankChoice, RankPage, rank
+from deepscope.dashboard.pages.distributed import Distributed, RankChoice, RankPage, distributed, rank
 from deepscope.ranks.detail import rank_detail
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
