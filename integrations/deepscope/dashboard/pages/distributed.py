@@ -10,15 +10,9 @@ from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import in_page_words, table_of, whole_place, word
 from deepscope.ranks.detail import RankDetail, rank_detail
 from deepscope.ranks.results import (
-    CollectiveRow,
-    DomainRow,
-    GroupRow,
-    LinkRow,
     PairRow,
-    RankClock,
     RanksReport,
     Straggler,
-    VaryingRow,
 )
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
 from deepscope.report.ranks.forms import CAUSES, answer, figure_words, late_words
@@ -45,61 +39,14 @@ def _from_to(key: str) -> ColumnOf:
     return ColumnOf(key, "from, to", "text", lambda row: f"rank {row.source} → rank {row.target}")
 
 
-def ranks_table(report: RanksReport) -> Table:
-    """The ranks by their numbers."""
-    columns = [_RANK, *rank_numbers(report)]
-    return table_of("ranks", "Ranks", columns, report.ranks, keys=lambda row: str(row.rank), limit=_EVERY)
-
-
-def groups_table(rows: Sequence[GroupRow]) -> Table:
-    """Process groups; times are sums over their calls and ranks."""
-    return table_of("rank_groups", "Process groups", GROUP_COLUMNS, rows)
-
-
-def collectives_table(rows: Sequence[CollectiveRow], name: str = "rank_collectives") -> Table:
-    """Collectives. On a page each table has a name of its own."""
-    return table_of(name, "Collectives", COLLECTIVE_COLUMNS, rows)
-
-
-def pairs_table(rows: Sequence[PairRow], name: str = "rank_pairs", *, left_out: int = 0) -> Table:
-    """Messages from one rank to another."""
-    table = table_of(name, "Point to point", [_from_to("pair"), *PAIR_COLUMNS], rows)
-    table.left_out += left_out
-    return table
-
-
-def domains_table(rows: Sequence[DomainRow]) -> Table:
-    """Process groups by what they are for, as Ascend's tables have them."""
-    return table_of("rank_domains", "Communication by domain", DOMAIN_COLUMNS, rows)
-
-
-def links_table(rows: Sequence[LinkRow]) -> Table:
-    """Transfers from rank to rank by transport, as Ascend's tables have them."""
-    return table_of("rank_links", "Links", [_from_to("link"), *LINK_COLUMNS], rows)
-
-
-def clocks_table(rows: Sequence[RankClock]) -> Table:
-    """What is added to each rank's times, and how far matched calls lie apart after that."""
-    state = ColumnOf(
-        "state",
-        "note",
-        "text",
-        lambda row: "not aligned: no collective leads to it" if row.offset_ns is None else "",
-        rank=2,
-    )
-    return table_of("rank_clocks", "Clocks", [_RANK, *CLOCK_COLUMNS, state], rows, limit=_EVERY)
-
-
-def varying_table(rows: Sequence[VaryingRow]) -> Table:
-    """Operators and kernels by how much they differ over the ranks; times a step."""
-    return table_of("rank_varying", "What varies over the ranks", VARYING_COLUMNS, rows)
-
-
-def lines_table(report: RanksReport) -> Table:
-    """Lines by how much their own time differs over the ranks; times a step."""
-    return table_of("spread_lines", "Lines that differ between ranks", line_columns(report), report.lines)
-
-
+_PAIR = (_from_to("pair"), *PAIR_COLUMNS)
+_CLOCK_STATE = ColumnOf(
+    "state",
+    "note",
+    "text",
+    lambda row: "not aligned: no collective leads to it" if row.offset_ns is None else "",
+    rank=2,
+)
 LATE = 5
 MATRIX_RANKS = 32
 """Of so many ranks at most the messages are shown as a matrix; of more the largest pairs."""
@@ -200,10 +147,7 @@ class Distributed(PageAnswer):
 
 def distributed(library: Library, question: Choice) -> Distributed:
     """Ranks side by side, and which one is late."""
-    whole = Choice(
-        run=question.run, stage=question.stage, step=question.step, phase=question.phase, module=question.module
-    )
-    report = library.ranks(whole).report
+    report = library.ranks(question).report
     hosts = {host: place for place, host in enumerate(dict.fromkeys(row.host for row in report.ranks))}
     return Distributed(
         sentence=in_page_words(answer(report)),
@@ -217,9 +161,16 @@ def distributed(library: Library, question: Choice) -> Distributed:
         levels=[round(100 * least) for least, _ in reversed(LEVELS)],
         part_names=[word(name) for name in report.part_names],
         parts=[[row.parts.get(name, 0) for name in report.part_names] for row in report.ranks],
-        table=ranks_table(report),
+        table=table_of(
+            "ranks",
+            "Ranks",
+            [_RANK, *rank_numbers(report)],
+            report.ranks,
+            keys=lambda row: str(row.rank),
+            limit=_EVERY,
+        ),
         slowest=report.slowest,
-        stragglers=[late_rank(one, report.project_root) for one in report.stragglers[:LATE]],
+        stragglers=[_late_rank(one, report.project_root) for one in report.stragglers[:LATE]],
         stragglers_left_out=max(len(report.stragglers) - LATE, 0),
         world_size=report.world_size,
         missing=word(report.missing),
@@ -229,19 +180,19 @@ def distributed(library: Library, question: Choice) -> Distributed:
         ],
         failures_left_out=max(len(report.failures) - FAILURES, 0),
         knows_waits=any(row.waited_ns is not None for row in report.ranks),
-        groups=groups_table(report.groups),
-        collectives=collectives_table(report.collectives),
-        domains=domains_table(report.domains),
-        links=links_table(report.links),
+        groups=table_of("rank_groups", "Process groups", GROUP_COLUMNS, report.groups),
+        collectives=table_of("rank_collectives", "Collectives", COLLECTIVE_COLUMNS, report.collectives),
+        domains=table_of("rank_domains", "Communication by domain", DOMAIN_COLUMNS, report.domains),
+        links=table_of("rank_links", "Links", [_from_to("link"), *LINK_COLUMNS], report.links),
         matrix=_matrix(report.pairs),
-        pairs=pairs_table(report.pairs[:PAIRS], left_out=max(len(report.pairs) - PAIRS, 0)),
-        clocks=clocks_table(report.clocks),
-        varying=varying_table(report.varying),
-        lines=lines_table(report),
+        pairs=table_of("rank_pairs", "Point to point", _PAIR, report.pairs, limit=PAIRS),
+        clocks=table_of("rank_clocks", "Clocks", [_RANK, *CLOCK_COLUMNS, _CLOCK_STATE], report.clocks, limit=_EVERY),
+        varying=table_of("rank_varying", "What varies over the ranks", VARYING_COLUMNS, report.varying),
+        lines=table_of("spread_lines", "Lines that differ between ranks", line_columns(report), report.lines),
     )
 
 
-def late_rank(of: Straggler, root: str) -> LateRank:
+def _late_rank(of: Straggler, root: str) -> LateRank:
     """A late rank as the pages show it."""
     return LateRank(
         rank=of.rank,
@@ -356,9 +307,7 @@ class RankPage(PageAnswer):
 
 def rank(library: Library, question: RankChoice) -> RankPage:
     """A rank in detail."""
-    found = library.ranks(
-        Choice(run=question.run, stage=question.stage, step=question.step, phase=question.phase, module=question.module)
-    )
+    found = library.ranks(question)
     detail = rank_detail(found.summaries, found.report, question.of)
     clock = detail.clock
     is_known = clock is not None and clock.offset_ns is not None
@@ -370,7 +319,7 @@ def rank(library: Library, question: RankChoice) -> RankPage:
         device=word(detail.row.device),
         trace=word(detail.path),
         sentence=in_page_words(rank_sentence(detail, found.report)),
-        late=late_rank(detail.straggler, found.report.project_root) if detail.straggler is not None else None,
+        late=_late_rank(detail.straggler, found.report.project_root) if detail.straggler is not None else None,
         numbers=[
             BesideNumber(
                 label=NUMBERS.get(one.name, one.name).strip(), kind=one.kind, value=one.value, typical=one.typical
@@ -385,8 +334,8 @@ def rank(library: Library, question: RankChoice) -> RankPage:
         ],
         lines=_lines(detail),
         collectives=table_of("rank_own_collectives", "Its collectives", collectives_beside(detail), detail.collectives),
-        comes_last=collectives_table(detail.late, "rank_comes_last"),
-        pairs=pairs_table(detail.pairs, "rank_own_pairs"),
+        comes_last=table_of("rank_comes_last", "Collectives", COLLECTIVE_COLUMNS, detail.late),
+        pairs=table_of("rank_own_pairs", "Point to point", _PAIR, detail.pairs),
         work=_work(detail),
         offset_ns=clock.offset_ns if clock is not None else None,
         residual_ns=clock.residual_ns if clock is not None and is_known else None,
