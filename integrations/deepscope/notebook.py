@@ -60,7 +60,7 @@ font:11px system-ui,sans-serif;padding:1px 3px;border:1px solid #fff8;border-rad
 </style>"""
 
 
-def cell_page(profile: Profile, file: str, text: str) -> str:
+def _cell_page(profile: Profile, file: str, text: str) -> str:
     """HTML without scripts, which also a notebook that is not trusted shows.
 
     Args:
@@ -319,7 +319,7 @@ def _show(cell: MagicCell, recorded: Recorded) -> None:
         publish_display_data({"text/plain": _NO_STEPS})
         return
     profile = load_profile(recorded.traces[-1], cache=False)
-    page = {"text/plain": text_report(profile, width=120), "text/html": cell_page(profile, cell.file, cell.text)}
+    page = {"text/plain": text_report(profile, width=120), "text/html": _cell_page(profile, cell.file, cell.text)}
     publish_display_data(page)
 
 

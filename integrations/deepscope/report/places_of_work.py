@@ -243,7 +243,7 @@ def critical_columns(profile: Profile) -> list[ColumnOf]:
     ]
 
 
-def longest_kinds(times: CriticalTimes) -> list[tuple[str, int]]:
+def _longest_kinds(times: CriticalTimes) -> list[tuple[str, int]]:
     """What the time on the path is, in words, the longest first."""
     found = [(words, int(getattr(times, name))) for name, words in _WORDS.items()]
     return sorted((one for one in found if one[1]), key=lambda one: -one[1])
@@ -256,7 +256,7 @@ def critical_entries(profile: Profile) -> Iterator[tuple[str, str]]:
         return
     has_steps = bool(profile.totals.steps) or profile.step is not None
     mean = f"{time_text(found.critical_ns / found.steps)} {'a step' if has_steps else 'in all, without steps'}"
-    made_of = ", ".join(f"{words} {share_text(ns, found.critical_ns)}" for words, ns in longest_kinds(found))
+    made_of = ", ".join(f"{words} {share_text(ns, found.critical_ns)}" for words, ns in _longest_kinds(found))
     yield "path", f"{mean}: {made_of}"
     times = "times are means of a step" if has_steps else "times are those of the whole trace"
     if profile.totals.ranks > 1:

@@ -30,7 +30,7 @@ _EARLIEST_NS, _LATEST_NS = 1_400_000_000 * 10**9, 4_000_000_000 * 10**9
 """2014 to 2096: what lies outside is the time since some machine was started."""
 
 
-def read_head(file: TraceFile) -> bytes:
+def _read_head(file: TraceFile) -> bytes:
     """The first 64 KiB of the text, unpacked; nothing of a file that cannot be read."""
     try:
         raw = first_bytes(file, HEAD_BYTES)
@@ -41,7 +41,7 @@ def read_head(file: TraceFile) -> bytes:
     return raw
 
 
-def is_trace(head: bytes) -> bool:
+def _is_trace(head: bytes) -> bool:
     """Whether a text that begins like this is a Chrome trace.
 
     It is an object whose own `traceEvents` is an array, or an array of events. A key of that name deeper down, or in a
@@ -144,7 +144,7 @@ class Identity:
         return re.sub(r"\d+", "#", self.worker)
 
 
-def identify_all(files: Sequence[TraceFile]) -> list[Identity]:
+def _identify_all(files: Sequence[TraceFile]) -> list[Identity]:
     """What is known of each; of remote files many are asked for at once, as each is waited for."""
     if not any(is_url(file.path) for file in files):
         return [identify(file) for file in files]
@@ -156,8 +156,8 @@ def identify(file: TraceFile) -> Identity:
     """Reads the name and the first 64 KiB of text; a file that cannot be read looks like no trace."""
     worker, stage, rank = parse_name(file.name)
     rank = rank_of_trace(file.path) if rank is None else rank
-    head = read_head(file)
-    if not is_trace(head):
+    head = _read_head(file)
+    if not _is_trace(head):
         return Identity(looks_like_trace=False, worker=worker, stage=stage, rank=rank)
     header = glance(head)
     distributed = _DISTRIBUTED.search(head)
@@ -301,7 +301,7 @@ class Recognizer:
         taken = set(named)
         every = list(dict.fromkeys((*taken, *files)))
         unknown = [file for file in every if file not in before or (before[file] is None and file in taken)]
-        identities = {**before, **dict(zip(unknown, identify_all(unknown), strict=True))}
+        identities = {**before, **dict(zip(unknown, _identify_all(unknown), strict=True))}
         broken: list[FoundTrace] = []
         for file in every:
             what = identities[file]
@@ -313,7 +313,7 @@ class Recognizer:
                 found[file.path] = one
             else:
                 broken.append(one)
-        for one in lost_ranks(broken, list(found.values())):
+        for one in _lost_ranks(broken, list(found.values())):
             found[one.file.path] = one
         for one in broken:
             if one.file.path not in found:
@@ -325,7 +325,7 @@ class Recognizer:
         return sorted(found.values(), key=lambda one: one.newest_first)
 
 
-def lost_ranks(broken: Sequence[FoundTrace], found: Sequence[FoundTrace]) -> list[FoundTrace]:
+def _lost_ranks(broken: Sequence[FoundTrace], found: Sequence[FoundTrace]) -> list[FoundTrace]:
     """Those of the broken files that are ranks of a run: named as its files but for the digits, and of about its time.
 
     Each has the run, stage and window of the file that is nearest in time, unless that has its rank already.

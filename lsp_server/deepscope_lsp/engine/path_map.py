@@ -83,7 +83,7 @@ def is_copy(path: str, roots: Iterable[str]) -> bool:
     return any(_is_filled_by_tools(part) for part in folders)
 
 
-def source_parts(path: str) -> tuple[str, ...]:
+def _source_parts(path: str) -> tuple[str, ...]:
     """The parts of the path that a copy shares with its source: what follows `build/lib` or `site-packages`."""
     parts = parts_of(path).parts
     last = max((place for place, part in enumerate(parts[:-1]) if _is_filled_by_tools(part)), default=None)
@@ -295,7 +295,7 @@ class PathMap:
         source = self.files.get(recorded)
         if source is None:
             return None
-        after = source_parts(recorded)
+        after = _source_parts(recorded)
         rests = [rest for rest in (below, after, ("src", *after) if after else None) if rest]
         for rest in rests:
             places = {_below(root, rest) for root in self.roots}

@@ -38,7 +38,7 @@ def kernel_details(analysis: Analysis) -> list[RecordColumn]:
     events, strings = trace.events, trace.strings
     return [
         texts("name", events.name[event], strings),
-        texts("kind", kind_codes(analysis)[rows], _WORK_KINDS),
+        texts("kind", _kind_codes(analysis)[rows], _WORK_KINDS),
         steps(analysis, work.step[rows]),
         devices(analysis, work.device[rows]),
         optional("stream", events.stream[event]),
@@ -57,7 +57,7 @@ def kernel_details(analysis: Analysis) -> list[RecordColumn]:
     ]
 
 
-def kind_codes(analysis: Analysis) -> Int64:
+def _kind_codes(analysis: Analysis) -> Int64:
     """What each piece of work is, an index into `KINDS`; shape (w,)."""
     work = analysis.attribution.work
     if work.metric != "device":
@@ -78,7 +78,7 @@ def op_statistic(analysis: Analysis) -> list[RecordColumn]:
     length = (work.end_ns - work.start_ns if work.metric == "device" else own[work.event])[rows]
     name, kind, device = (
         trace.events.name[work.event[rows]].astype(np.int64),
-        kind_codes(analysis)[rows],
+        _kind_codes(analysis)[rows],
         work.device[rows],
     )
     device_of, device_place = distinct_places(device)
@@ -163,7 +163,7 @@ def operator_details(analysis: Analysis) -> list[RecordColumn]:
     np.add.at(own, by[launched], work.duration_ns[launched])
     whole = launched & work.counts & (work.metric == "device")
     np.add.at(launches, by[whole], 1)
-    total = sums_of_callers(own, operators.caller)
+    total = _sums_of_callers(own, operators.caller)
     strings = trace.strings
     return [
         texts("name", events.name[event], strings),
@@ -185,7 +185,7 @@ def operator_details(analysis: Analysis) -> list[RecordColumn]:
     ]
 
 
-def sums_of_callers(values: Int64, caller: Int64) -> Int64:
+def _sums_of_callers(values: Int64, caller: Int64) -> Int64:
     """Each node's value with those of all that it called, directly or not; both of shape (k,)."""
     sums: Int64 = values.copy()
     level = depth(caller)
@@ -204,7 +204,7 @@ def memory_record(analysis: Analysis) -> list[RecordColumn]:
     curves = use.devices
     place = _joined([one.place for one in curves])
     device = np.repeat(np.array([one.code for one in curves], np.int64), [len(one.place) for one in curves])
-    codes, words = device_words(device)
+    codes, words = _device_words(device)
     return [
         texts("device", codes, words),
         integers("at_ns", _joined([one.ts_ns for one in curves])),
@@ -215,7 +215,7 @@ def memory_record(analysis: Analysis) -> list[RecordColumn]:
     ]
 
 
-def device_words(codes: Int64) -> tuple[Int64, list[str]]:
+def _device_words(codes: Int64) -> tuple[Int64, list[str]]:
     """Devices (as `device_codes` has them) as words: their indexes, and the words."""
     found, place = distinct_places(codes)
     return place, [device_name(*device_of(code)) for code in found.tolist()]
@@ -245,7 +245,7 @@ def operator_memory(analysis: Analysis) -> list[RecordColumn]:
     for code in np.unique(use.device):
         where, values = use.level_of(int(code))
         level[where] = values
-    device, words = device_words(blocks.device[chosen])
+    device, words = _device_words(blocks.device[chosen])
     return [
         texts("name", pick(events.name.astype(np.int64), operator), trace.strings),
         texts("device", device, words),

@@ -61,7 +61,7 @@ class _Drawn(NamedTuple):
     busy: Int64
 
 
-def window_of(
+def _window_of(
     columns: TimelineColumns, begin: float, end: float, pixels: int, tracks: Collection[int] | None = None
 ) -> Window:
     """What a window shows on some tracks (None: all), for a screen so many pixels wide.
@@ -197,7 +197,7 @@ class TimelineIndex:
 
     def window(self, begin_ns: float, end_ns: float, pixels: int, tracks: Collection[int] | None = None) -> Window:
         """What a stretch of time shows on some tracks (None: all) of a screen so many pixels wide."""
-        return window_of(self.columns, begin_ns, end_ns, pixels, tracks)
+        return _window_of(self.columns, begin_ns, end_ns, pixels, tracks)
 
     def details(self, slice_: int) -> SliceDetails:
         """All that is known of a slice."""
