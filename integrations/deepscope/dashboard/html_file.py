@@ -15,14 +15,14 @@ import msgspec
 
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.embedding import Budget, embedded_answers
-from deepscope.dashboard.library import FoundRun, Library, RanksOfRun
+from deepscope.dashboard.library import Library, RanksOfRun
 from deepscope.dashboard.pages.tables import title_of
 from deepscope.dashboard.server import asset
 from deepscope.errors import OptionError
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import summary_of
 from deepscope.records import Detail, Profile
-from deepscope.store.runs import TraceSelection
+from deepscope.store.runs import FoundRun, TraceSelection
 
 LIMIT_BYTES = 2_000_000
 _BUDGETS = (

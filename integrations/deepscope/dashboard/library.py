@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -25,21 +25,19 @@ from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile, View
 from deepscope.records.memory import SnapshotReport
-from deepscope.store.ascend.folders import cluster_folder, tables_of
+from deepscope.store.ascend.folders import tables_of
 from deepscope.store.beside import join_files_beside
 from deepscope.store.files import TraceFile
 from deepscope.store.identity import FoundTrace, Recognizer
 from deepscope.store.load import skipped_words, without
 from deepscope.store.loader import Loader, LoadRequest
 from deepscope.store.memory_snapshots import read_aside, snapshot_beside
-from deepscope.store.runs import STAGES, TraceSelection, find_traces, select_from
+from deepscope.store.runs import WINDOW_MARK, FoundRun, TraceSelection, find_traces, runs_of, select_from
 from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:
     from deepscope.dashboard.timeline.index import TimelineIndex
 
-WINDOW_MARK = "~"
-"""In a choice, between a run's id and the number of one of its windows; without, it is the newest."""
 LOOK_SECONDS = 2.0
 REMOTE_LOOK_SECONDS = 30.0
 """How long what was found below the paths holds; in a remote store each look costs requests."""
@@ -53,62 +51,6 @@ TIMELINES = 3
 """Kept in memory: they are as large as their traces."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class FoundRun:
-    """The traces of one run."""
-
-    id: str
-    traces: tuple[FoundTrace, ...]
-    """The newest first; of a window alone if one is chosen."""
-    window: int | None = None
-    """The chosen one."""
-
-    @property
-    def base(self) -> str:
-        """The run's own id, whatever window of it is chosen."""
-        return self.id.partition(WINDOW_MARK)[0]
-
-    @property
-    def windows(self) -> list[int]:
-        """Recorded windows of the stage that is shown when none is asked for."""
-        stages = self.stages
-        found = {one.identity.window for one in self.traces if one.identity.stage == stages[0]}
-        return sorted(number for number in found if number is not None)
-
-    @property
-    def program(self) -> str:
-        """What ran, where a trace tells it."""
-        return next((one.identity.program for one in self.traces if one.identity.program), "")
-
-    def at_window(self, word: str) -> FoundRun | None:
-        """One window of it; None where it has none of this number."""
-        if not (word.isascii() and word.isdigit()):
-            return None
-        chosen = tuple(one for one in self.traces if one.identity.window == int(word))
-        return FoundRun(f"{self.id}{WINDOW_MARK}{int(word)}", chosen, int(word)) if chosen else None
-
-    @property
-    def newest(self) -> FoundTrace:
-        """Its newest trace, which tells when it was."""
-        return self.traces[0]
-
-    @property
-    def stages(self) -> list[str]:
-        """Recorded stages, the one first that is shown when none is asked for."""
-        found = {one.identity.stage for one in self.traces}
-        return [name for name in STAGES if name in found] + sorted(found - set(STAGES))
-
-    @property
-    def has_tables(self) -> bool:
-        """Whether Ascend's profiler wrote its traces, with tables beside them that tell of communication."""
-        return any(cluster_folder(one.file.path) for one in self.traces)
-
-    @property
-    def ranks(self) -> list[int]:
-        """Ranks that its traces name."""
-        return sorted({one.identity.rank for one in self.traces if one.identity.rank is not None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,14 +384,4 @@ def _runs_of(recognizers: Mapping[str, Recognizer]) -> list[FoundRun]:
             missing = missing or error
     if not found:
         raise missing or NoTraceError("no trace is here")
-    groups: dict[Any, list[FoundTrace]] = {}
-    for one in sorted(found.values(), key=lambda one: one.newest_first):
-        groups.setdefault(one.run, []).append(one)
-    return [FoundRun(_name(key), tuple(traces)) for key, traces in groups.items()]
-
-
-def _name(key: Any) -> str:
-    """An address's word for a run: short, and the same for the same run at every time."""
-    import hashlib
-
-    return hashlib.blake2b(f"{key.folder}\0{key.word}".encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+    return runs_of(found.values())

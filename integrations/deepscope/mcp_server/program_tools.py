@@ -56,9 +56,9 @@ class ProgramTools:
         """Run a program to its end as Python would, and record some of its training steps. Keep it short by its own
         arguments. Other work on the machine makes times rough."""
         words = ["run", "--quiet", "--folder", self._folders.first, *(["--whole"] if whole else [])]
-        before = {trace.file for run in self._folders.runs() for trace in run.traces}
+        before = {trace.file for run in self._folders.runs() for trace in run.run.traces}
         ended = await self._ended([*words, *_checked(program)], timeout_s)
-        new = next((run for run in self._folders.runs() if before.isdisjoint(one.file for one in run.traces)), None)
+        new = next((run for run in self._folders.runs() if before.isdisjoint(one.file for one in run.run.traces)), None)
         if new is None:
             return ended
         profile = await anyio.to_thread.run_sync(self._reader.profile, new.path)

@@ -46,7 +46,6 @@ from deepscope.report.ranks.tables import slowest_first
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.step_times import serving_words
 from deepscope.report.tables import table
-from deepscope.store.runs import STAGES
 
 
 def place_of(file: str, line: int, profile: Profile) -> str:
@@ -59,15 +58,15 @@ def rounded(share: float | None) -> float | None:
     return None if share is None else round(share, 4)
 
 
-def run_entry(run: ServedRun) -> RunEntry:
+def run_entry(one: ServedRun) -> RunEntry:
     """A run by what the names and heads of its traces say."""
-    stages = {one.identity.stage for one in run.traces}
+    run = one.run
     return RunEntry(
-        path=run.path,
-        program=next((one.identity.program for one in run.traces if one.identity.program), ""),
-        recorded_at=datetime.fromtimestamp(run.traces[0].time_ns / 1e9, timezone.utc).isoformat(timespec="seconds"),
-        ranks=ranges(sorted({one.identity.rank for one in run.traces if one.identity.rank is not None})),
-        stages=[name for name in STAGES if name and name in stages] + sorted(stages - set(STAGES)),
+        path=one.path,
+        program=run.program,
+        recorded_at=datetime.fromtimestamp(run.newest.time_ns / 1e9, timezone.utc).isoformat(timespec="seconds"),
+        ranks=ranges(run.ranks),
+        stages=[name for name in run.stages if name],
     )
 
 

@@ -19,7 +19,7 @@ from deepscope.records.places import short_path
 from deepscope.store.identity import FoundTrace, Recognizer
 from deepscope.store.load import load_repeats, load_selection, read_newest
 from deepscope.store.ranks import ReadRanks, read_selected
-from deepscope.store.runs import TraceSelection, find_traces, newest_folder, select_from
+from deepscope.store.runs import FoundRun, TraceSelection, find_traces, newest_folder, runs_of, select_from
 from deepscope.trace.kineto.remote import is_url
 
 
@@ -28,8 +28,7 @@ class ServedRun:
     """A run with the path that the tools take for it: that of its trace, of several ranks the first one's."""
 
     path: str
-    traces: tuple[FoundTrace, ...]
-    """The newest first."""
+    run: FoundRun
     has_ranks: bool
 
 
@@ -81,15 +80,12 @@ class ServedFolders:
 
     def runs(self) -> list[ServedRun]:
         """The runs in the folders, the newest first; links that lead out are left out."""
-        groups: dict[object, list[FoundTrace]] = {}
-        for one in sorted(self._traces(), key=lambda one: one.newest_first):
-            groups.setdefault(one.run, []).append(one)
-        return [_served(traces) for traces in groups.values()]
+        return [_served(one) for one in runs_of(self._traces())]
 
     def ranks_at(self, path: str) -> Sequence[FoundTrace]:
         """All traces of the run of several ranks that has this handle; none of any other path."""
         where = Path.cwd() / path
-        return next((run.traces for run in self.runs() if run.has_ranks and Path.cwd() / run.path == where), ())
+        return next((one.run.traces for one in self.runs() if one.has_ranks and Path.cwd() / one.path == where), ())
 
     def _traces(self) -> Iterator[FoundTrace]:
         found: dict[str, FoundTrace] = {}
@@ -116,9 +112,9 @@ class ServedFolders:
         return ", ".join(self.names)
 
 
-def _served(traces: Sequence[FoundTrace]) -> ServedRun:
-    files = select_from(traces).files
-    return ServedRun(short_path(files[0].path), tuple(traces), has_ranks=len(files) > 1)
+def _served(run: FoundRun) -> ServedRun:
+    files = select_from(run.traces).files
+    return ServedRun(short_path(files[0].path), run, has_ranks=len(files) > 1)
 
 
 T = TypeVar("T")

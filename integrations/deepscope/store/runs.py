@@ -10,14 +10,16 @@ from glob import glob, has_magic
 from math import inf
 
 from deepscope.errors import NoTraceError, OptionError
-from deepscope.store.ascend.folders import rank_folders, tables_of
+from deepscope.store.ascend.folders import cluster_folder, rank_folders, tables_of
 from deepscope.store.files import TraceFile, list_files, single_file
-from deepscope.store.identity import ASCEND, SAME_RUN_NS, FoundTrace, Recognizer
+from deepscope.store.identity import ASCEND, SAME_RUN_NS, FoundTrace, Recognizer, RunKey
 from deepscope.trace.kineto.remote import is_url
 
 STAGES = ("fit", "", "validate", "test", "predict", "sanity_check")
 """In the order in which they are shown when none is asked for; "" is a recording outside Lightning."""
 
+WINDOW_MARK = "~"
+"""In a choice, between a run's id and the number of one of its windows; without, it is the newest."""
 NAMED_LOOK_LIMIT = 512
 LOOK_LIMIT = 4096
 REMOTE_LOOK_LIMIT = 64
@@ -42,6 +44,82 @@ class TraceSelection:
     def rank_of(self, place: int) -> int | None:
         """The rank of a file by its place; None where it is not known before the trace is read."""
         return self.ranks[place] if place < len(self.ranks) else None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """The traces of one run."""
+
+    id: str
+    traces: tuple[FoundTrace, ...]
+    """The newest first; of a window alone if one is chosen."""
+    window: int | None = None
+    """The chosen one."""
+
+    @property
+    def base(self) -> str:
+        """The run's own id, whatever window of it is chosen."""
+        return self.id.partition(WINDOW_MARK)[0]
+
+    @property
+    def windows(self) -> list[int]:
+        """Recorded windows of the stage that is shown when none is asked for."""
+        stage = self.stages[0]
+        found = {one.identity.window for one in self.traces if one.identity.stage == stage}
+        return sorted(number for number in found if number is not None)
+
+    @property
+    def program(self) -> str:
+        """What ran, where a trace tells it."""
+        return next((one.identity.program for one in self.traces if one.identity.program), "")
+
+    def at_window(self, word: str) -> FoundRun | None:
+        """One window of it; None where it has none of this number."""
+        if not (word.isascii() and word.isdigit()):
+            return None
+        chosen = tuple(one for one in self.traces if one.identity.window == int(word))
+        return FoundRun(f"{self.id}{WINDOW_MARK}{int(word)}", chosen, int(word)) if chosen else None
+
+    @property
+    def newest(self) -> FoundTrace:
+        """Its newest trace, which tells when it was."""
+        return self.traces[0]
+
+    @property
+    def stages(self) -> list[str]:
+        """Recorded stages, the one first that is shown when none is asked for."""
+        return _stages_of(self.traces)
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether Ascend's profiler wrote its traces, with tables beside them that tell of communication."""
+        return any(cluster_folder(one.file.path) for one in self.traces)
+
+    @property
+    def ranks(self) -> list[int]:
+        """Ranks that its traces name."""
+        return sorted({one.identity.rank for one in self.traces if one.identity.rank is not None})
+
+
+def runs_of(found: Iterable[FoundTrace]) -> list[FoundRun]:
+    """Traces by their runs, the newest first."""
+    groups: dict[RunKey, list[FoundTrace]] = {}
+    for one in sorted(found, key=lambda one: one.newest_first):
+        groups.setdefault(one.run, []).append(one)
+    return [FoundRun(_id_of(key), tuple(traces)) for key, traces in groups.items()]
+
+
+def _id_of(run: RunKey) -> str:
+    """An address's word for a run: short, and the same for the same run at every time."""
+    import hashlib
+
+    return hashlib.blake2b(f"{run.folder}\0{run.word}".encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
+
+
+def _stages_of(traces: Sequence[FoundTrace]) -> list[str]:
+    """The one first that is shown when none is asked for."""
+    found = {one.identity.stage for one in traces}
+    return [name for name in STAGES if name in found] + sorted(found - set(STAGES))
 
 
 def find_traces(path: str, recognizer: Recognizer | None = None) -> list[FoundTrace]:
@@ -195,8 +273,7 @@ def select_from(found: Sequence[FoundTrace], *, rank: int | None = None, stage: 
     """
     is_single = len(found) == 1
     run = _same_run(found)
-    stages = [name for name in STAGES if any(one.identity.stage == name for one in run)]
-    stages += sorted({one.identity.stage for one in run} - set(stages))
+    stages = _stages_of(run)
     chosen = stages[0] if stage is None else stage
     if is_single and stages == [""]:
         stages = [chosen]  # only the whole trace tells; load_profile checks it

@@ -13,12 +13,13 @@ from deepscope.comparison.compare import Comparison, Difference
 from deepscope.comparison.pairing import is_same_program
 from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.background import NotYetError
-from deepscope.dashboard.library import WINDOW_MARK, Library
+from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import in_page_words, table_of, title_of, word
 from deepscope.errors import TraceError
 from deepscope.records import Profile
 from deepscope.report.compare import difference_columns, noise_words, step_words, verdict_word
 from deepscope.report.table_column import ColumnOf, field
+from deepscope.store.runs import WINDOW_MARK
 
 ComparedTable = Literal["line", "operator", "kernel", "module", "phase", "step"]
 """What the rows of a comparison are."""

@@ -8,12 +8,13 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 
 from deepscope.dashboard.answer import Choice, Fact, PageAnswer, Question
-from deepscope.dashboard.library import FoundRun, Library
+from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import in_page_words, title_of, word
 from deepscope.errors import NoTraceError
 from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.records.ranges import ranges
+from deepscope.store.runs import FoundRun
 
 
 class Run(PageAnswer):
