@@ -136,8 +136,9 @@ class RecordingSession:
         _windows[key] = number + 1
         return number
 
-    def run_header(self) -> Header:
-        """What a file says that is of the whole run and of no window."""
+    def run_header(self, notes: list[str] | None = None) -> Header:
+        """What a file says that is of the whole run and of no window; `notes` takes what could not be told."""
+        notes = [] if notes is None else notes
         return Header(
             format=FORMAT,
             version=_version(),
@@ -145,13 +146,13 @@ class RecordingSession:
             stage=self._stage,
             rank=self.rank,
             world_size=self.world_size,
-            program=process.program_name(self.user_code.root),
+            program=known_or("", "the program's name", lambda: process.program_name(self.user_code.root), notes),
             arguments=process.arguments_digest(),
             recorded_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
             hostname=socket.gethostname(),
             pid=self.pid,
-            device=process.describe_device(),
-            versions=process.versions(),
+            device=known_or(Device(), "the device", process.describe_device, notes),
+            versions=known_or({}, "versions", process.versions, notes),
             configuration=self.options.configuration,
             project_root=str(self.user_code.root),
         )
@@ -183,24 +184,11 @@ class RecordingSession:
             lambda: settings(autocast=record.autocast, trainer=self._trainer, objects=window.objects),
             notes,
         )
-        return Header(
-            format=FORMAT,
-            version=_version(),
-            run_id=self.run_id,
-            stage=self._stage,
+        return msgspec.structs.replace(
+            self.run_header(notes),
             window=self._next_window() if number is None else number,
-            rank=self.rank,
-            world_size=self.world_size,
             complete=complete,
-            program=known_or("", "the program's name", lambda: process.program_name(self.user_code.root), notes),
-            arguments=process.arguments_digest(),
-            recorded_at=datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds"),
-            hostname=socket.gethostname(),
-            pid=self.pid,
             all_threads=window.all_threads,
-            device=known_or(Device(), "the device", process.describe_device, notes),
-            versions=known_or({}, "versions", process.versions, notes),
-            configuration=self.options.configuration,
             settings=set_now,
             schedule=None if schedule is None else dict(schedule),
             recorder_ns=dict(window.cost_ns),
@@ -208,7 +196,6 @@ class RecordingSession:
             machine=window.machine,
             phases=dict(self._phases),
             metadata=dict(self.metadata),
-            project_root=str(self.user_code.root),
             lines=record.account,
             memory=window.memory,
             files=files,
