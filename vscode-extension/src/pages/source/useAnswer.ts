@@ -86,24 +86,28 @@ export function useAnswer<Asked extends object, T>(question: Ask<Asked, T>, aske
   const key = queryOf(asked);
   const [state, setState] = useState<Answered<T>>({ state: "waiting", done: 0, total: 0 });
   useEffect(() => {
-    let isWanted = true;
-    const set = (next: Answered<T>): void => {
-      if (isWanted) {
-        setState(next);
-      }
-    };
-    const wait = (done: number, total: number): void => set({ state: "waiting", done, total });
     if (!keepsLast) {
-      wait(0, 0);
+      setState({ state: "waiting", done: 0, total: 0 });
     }
-    asking(source, question, asked, wait).then(
-      (answer) => set({ state: "ready", answer }),
-      (error: unknown) => set({ state: "failed", message: error instanceof Error ? error.message : String(error) }),
-    );
-    return () => {
-      isWanted = false;
-    };
+    return followed((wait) => asking(source, question, asked, wait), setState);
     // `key` stands for `asked`.
   }, [source, question, key]);
   return state;
+}
+
+/** Tells of an answer as it comes, until what is returned is called. */
+export function followed<T>(ask: (waits: (done: number, total: number) => void) => Promise<T>, told: (answered: Answered<T>) => void): () => void {
+  let isWanted = true;
+  const tell = (answered: Answered<T>): void => {
+    if (isWanted) {
+      told(answered);
+    }
+  };
+  ask((done, total) => tell({ state: "waiting", done, total })).then(
+    (answer) => tell({ state: "ready", answer }),
+    (error: unknown) => tell({ state: "failed", message: error instanceof Error ? error.message : String(error) }),
+  );
+  return () => {
+    isWanted = false;
+  };
 }
