@@ -8,11 +8,11 @@ from typing import Literal
 from deepscope.comparison.pairing import pair_lines
 from deepscope.dashboard.answer import Choice, PageAnswer
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.line import NodeKind
 from deepscope.dashboard.pages.tables import title_of, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
 from deepscope.records.places import NO_LINE, base_name
+from deepscope.report.below import NodeKind
 from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
 from deepscope.report.places import Depth, place_name
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+
+from msgspec.structs import replace
 
 from deepscope.analysis.verdict import Reason, limit_of
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer
@@ -16,7 +17,7 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile
 from deepscope.records.places import NO_LINE
-from deepscope.report.below import Node, below, fold_alike, lines_of
+from deepscope.report.below import Node, NodeKind, below, fold_alike, lines_of
 from deepscope.report.line_columns import used_columns
 from deepscope.report.memory import peak_kinds
 from deepscope.report.places import Sources, place_name
@@ -24,8 +25,6 @@ from deepscope.report.why_words import no_word, why_words
 
 NODES = 5000
 """Of the tree below a line, the largest."""
-
-NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 
 
 class LineQuestion(Choice, kw_only=True, frozen=True):
@@ -120,7 +119,7 @@ def line(library: Library, question: LineQuestion) -> LineDetails:
     """
     profile = library.profile(question)
     if not question.file:
-        return _no_line(profile, question)
+        return _without_place(profile, profile.no_line, -1, question.fold)
     every = lines_of(profile)
     here = [at for at, one in enumerate(every) if one.file == question.file and one.line == question.line]
     here.sort(key=lambda at: -max(every[at].cost_ns, every[at].total_device_ns))
@@ -133,13 +132,12 @@ def line(library: Library, question: LineQuestion) -> LineDetails:
 
 def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> LineDetails:
     row = lines_of(profile)[place]
-    is_library = place >= len(profile.lines)
-    found, left_out = _below(profile, place, fold)
     root = profile.trace.project_root
-    paths = call_paths(profile, place)
     reason = no_word(row, profile.peaks)
     words = why_words(row, profile.peaks, on_device=profile.metric == "device")
-    return LineDetails(
+    details = _without_place(profile, row, place, fold)
+    return replace(
+        details,
         file=row.file,
         line=row.line,
         place=whole_place(row.file, row.line, root),
@@ -147,35 +145,27 @@ def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> Line
         functions=[word(one.function) for one in here],
         source=word(Sources(profile).text(row), 1000) if row.exact or row.fused else "",
         notes=notes_of(row),
-        is_library=is_library,
-        figures=[*_figures(profile, row), *_spread(row)],
-        cost_share=Costs.of(profile).share(row),
+        is_library=place >= len(profile.lines),
+        figures=[*details.figures, *_spread(row)],
         verdict=row.verdict,
         why=in_page_words(words.partition(": ")[2] if words else "" if reason == Reason.NO_COST else reason),
         causes=_causes(profile, row),
-        cost_ns=row.cost_ns,
         fused_with=[
             FusedLine(
                 file=one.file, line=one.line, place=whole_place(one.file, one.line, root), shared_ns=one.shared_ns
             )
             for one in row.shared_with
         ],
-        held=_held(row),
         findings=[
             shown_finding(profile, one) for one in profile.findings if (one.file, one.line) == (row.file, row.line)
         ],
-        callers=paths.paths,
-        callers_left_out=paths.left_out,
-        below=found,
-        below_left_out=left_out,
-        note="" if profile.call_tree else "This trace tells no call paths.",
     )
 
 
-def _no_line(profile: Profile, question: LineQuestion) -> LineDetails:
-    row = profile.no_line
-    found, left_out = _below(profile, -1, question.fold)
-    paths = call_paths(profile, -1)
+def _without_place(profile: Profile, row: Numbers, place: int, fold: bool) -> LineDetails:
+    """What is known of any row; as it stands, of the work of no line."""
+    found, left_out = _below(profile, place, fold)
+    paths = call_paths(profile, place)
     return LineDetails(
         file="",
         line=0,
