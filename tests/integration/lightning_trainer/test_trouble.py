@@ -172,7 +172,7 @@ def test_a_temporary_folder_that_is_missing_costs_the_workers_and_not_the_run(
     assert stages(tmp_path) == ["fit"]
 
 
-@pytest.mark.parametrize("broken", ["profiler.run_of", "armed.user_code", "profiler.batches_of"])
+@pytest.mark.parametrize("broken", ["profiler.run_of", "runs.armed_clocks", "profiler.batches_of"])
 def test_whatever_fails_in_the_profiler_costs_one_warning_and_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:
