@@ -17,12 +17,11 @@ from deepscope.records.tables import CALL_NUMBERS
 from deepscope.report.csv_report import csv_text
 from deepscope.report.event_names import parsed, readable, shapes_text
 from deepscope.report.filters import NO_FILTERS, Filters
-from deepscope.report.header import header
 from deepscope.report.json_report import filters_object, plain
 from deepscope.report.layout import Styles, TextColumn, render, shown_words
 from deepscope.report.operator_columns import kind_columns, measured_columns
 from deepscope.report.table_column import ColumnOf, field, text_columns
-from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.text import MIN_WIDTH, entries_text, header
 from deepscope.trace.kinds import operator_kind
 
 By = Literal["operator", "type"]
