@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from deepscope.trials.remedies import distributed, lightning, loader, modules, optimizer, switches
+from deepscope.trials.remedies import lightning, loader, modules, optimizer, switches
 from deepscope.trials.remedy import AppliedRemedy
 
 REMEDIES: dict[str, AppliedRemedy] = {
-    one.name: one
-    for module in (switches, loader, optimizer, lightning, distributed, modules)
-    for one in module.REMEDIES
+    one.name: one for module in (switches, loader, optimizer, lightning, modules) for one in module.REMEDIES
 }
 """By name; what takes long to start comes last."""
 
