@@ -51,9 +51,7 @@ function Row({ of, scale, within }: RowProps): JSX.Element {
   return (
     <li class={tone}>
       <span class="name" title={of.name}>
-        <Place file={of.file} line={of.line}>
-          {of.name}
-        </Place>
+        <Place of={of} words={of.name} />
       </span>
       <span class="room" aria-hidden="true">
         <span class="fill" style={{ left: `${100 * Math.min(zero, end)}%`, width: `${100 * Math.abs(end - zero)}%` }} />

@@ -28,9 +28,7 @@ export function Late({ of, link, isWithin = false }: Props): JSX.Element {
       )}
       {of.place !== "" && (
         <p>
-          <Place file={of.file} line={of.line}>
-            {of.place}
-          </Place>{" "}
+          <Place of={of} />{" "}
           <span class="muted">{of.function}</span> takes it {time(of.lineNs)} more than the others. <code>{of.source}</code>
         </p>
       )}

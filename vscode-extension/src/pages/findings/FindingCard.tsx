@@ -36,9 +36,7 @@ export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding
       </header>
       {of.place !== "" && (
         <p class="where">
-          <Place file={of.file} line={of.line}>
-            {of.place}
-          </Place>
+          <Place of={of} />
           {of.function !== "" && <span class="muted"> in {of.function}</span>}
         </p>
       )}

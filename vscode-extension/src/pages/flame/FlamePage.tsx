@@ -173,9 +173,7 @@ function Details({ box, at, root, isDifference, address }: DetailsProps): JSX.El
         {at !== undefined && (
           <>
             {at !== box && "of "}
-            <Place file={at.file} line={at.line}>
-              {at.place}
-            </Place>
+            <Place of={at} />
           </>
         )}
       </p>

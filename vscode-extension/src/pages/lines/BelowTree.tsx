@@ -128,13 +128,7 @@ function Row({ row, at, name, whole, isActive, clicked }: RowProps): JSX.Element
       </span>
       <span class={`kind kind-${node.kind}`} aria-label={KIND_WORDS[node.kind]} />
       <span class="name">
-        {node.file !== "" && node.line > 0 && row.index > 0 ? (
-          <Place file={node.file} line={node.line}>
-            {shown}
-          </Place>
-        ) : (
-          shown
-        )}
+        {node.file !== "" && node.line > 0 && row.index > 0 ? <Place of={node} words={shown} /> : shown}
         {node.layers > 1 && <span class="muted"> ×{node.layers}</span>}
       </span>
       <span class="number muted">{count(node.calls)}×</span>

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
 import { questions, type CallPath, type LineCause, type LineDetails } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
+import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { useHas, useSource } from "../source/useAnswer";
 import { toneOf } from "../parts/tones";
@@ -26,13 +27,7 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
     <>
       <header class="linehead">
         <h2>
-          {of.file === "" ? (
-            of.place
-          ) : (
-            <Place file={of.file} line={of.line}>
-              {lastPart(of.place)}
-            </Place>
-          )}
+          <Place of={of} words={lastPart(of.place)} />
         </h2>
         {of.functions.length > 1 ? (
           <select aria-label="In which function" value={of.function} onChange={(event) => go(withWords(address, { fn: event.currentTarget.value }), false)}>
@@ -53,14 +48,7 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
       ))}
       <Actions of={of} address={address} />
       <Why of={of} />
-      <dl class="numbers">
-        {of.figures.map(({ label, value, kind, help }) => (
-          <div key={label} title={help}>
-            <dt>{label}</dt>
-            <dd>{words(value, kind)}</dd>
-          </div>
-        ))}
-      </dl>
+      <Figures of={of.figures} class="numbers" />
       {of.findings.length > 0 && (
         <Part title="What to change">
           <div class="stack">
@@ -90,9 +78,7 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
           <ul class="plain">
             {of.fusedWith.map((one) => (
               <li key={one.place}>
-                <Place file={one.file} line={one.line}>
-                  {one.place}
-                </Place>
+                <Place of={one} />
                 <span class="number">{duration(one.sharedNs)}</span>
               </li>
             ))}
@@ -222,9 +208,7 @@ function Callers({ paths, leftOut }: { readonly paths: readonly CallPath[]; read
             {frames.length === 0 && <span class="muted">called by no line</span>}
             {frames.map((frame, place) => (
               <span key={place}>
-                <Place file={frame.file} line={frame.line}>
-                  {lastPart(frame.place)}
-                </Place>
+                <Place of={frame} words={lastPart(frame.place)} />
                 {place < frames.length - 1 && <span class="muted"> › </span>}
               </span>
             ))}

@@ -169,9 +169,7 @@ function FilePane({ file, address, chosen }: PaneProps): JSX.Element {
           {(answer) => (
             <>
               <h2 class="filename">
-                <Place file={answer.file} line={Math.max(selected, 1)}>
-                  {answer.name}
-                </Place>
+                <Place of={{ file: answer.file, line: Math.max(selected, 1) }} words={answer.name} />
                 {answer.missing !== "" && <span class="muted">{answer.missing} These are its measured lines.</span>}
               </h2>
               <SourceView

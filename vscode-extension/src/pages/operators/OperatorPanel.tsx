@@ -68,9 +68,7 @@ function Details({ of, label, asked, choice, header }: DetailsProps): JSX.Elemen
           <ol class="stackplaces">
             {of.stack.map(({ file, line, place, function: name }, at) => (
               <li key={at}>
-                <Place file={file} line={line}>
-                  {place}
-                </Place>
+                <Place of={{ file, line, place }} />
                 <span class="muted">{name}</span>
               </li>
             ))}

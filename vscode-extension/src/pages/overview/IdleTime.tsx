@@ -20,11 +20,7 @@ export function IdleTime({ of }: { readonly of: Idle }): JSX.Element {
           wholeNs={of.wholeNs}
           rows={of.lines.map(({ file, line, place, function: name, idleNs, cause }) => ({
             key: `${file}:${line}`,
-            label: (
-              <Place file={file} line={line}>
-                {place}
-              </Place>
-            ),
+            label: <Place of={{ file, line, place }} />,
             title: `${name} (${share(of.wholeNs > 0 ? idleNs / of.wholeNs : 0)} of the idle time)`,
             timeNs: idleNs,
             more: cause,

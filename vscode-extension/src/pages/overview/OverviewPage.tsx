@@ -94,9 +94,7 @@ function HotLines({ lines, unit }: { readonly lines: readonly HotLine[]; readonl
       {lines.map((line) => (
         <li key={`${line.file}:${line.line}`}>
           <div class="row">
-            <Place file={line.file} line={line.line}>
-              {line.place}
-            </Place>
+            <Place of={line} />
             <span class="muted">{line.function}</span>
             <span class="grow" />
             {line.verdict !== "" && <span class="chip">{line.verdict}</span>}

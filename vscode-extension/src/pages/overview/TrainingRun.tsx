@@ -40,9 +40,7 @@ export function TrainingRun({ of, address }: { readonly of: Training; readonly a
               label: (
                 <>
                   {part}{" "}
-                  <Place file={file} line={line} class="muted">
-                    {place}
-                  </Place>
+                  <Place of={{ file, line, place }} class="muted" />
                 </>
               ),
               title: part,

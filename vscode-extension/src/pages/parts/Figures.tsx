@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import type { Fact, Figure } from "../contract";
 import { words } from "../words";
 
-export function Figures({ of }: { readonly of: readonly Figure[] }): JSX.Element {
+export function Figures({ of, class: style = "figures" }: { readonly of: readonly Figure[]; readonly class?: string }): JSX.Element {
   return (
-    <dl class="figures">
+    <dl class={style}>
       {of.map(({ label, value, kind, help }) => (
         <div key={label} title={help}>
           <dt>{label}</dt>

@@ -68,11 +68,7 @@ export function NamedTimes({ title, page, of, ...whole }: NamedProps): JSX.Eleme
 export function OwnerLines({ title, of }: { readonly title: string; readonly of: readonly OwnerLine[] }): JSX.Element | null {
   const rows = of.map(({ file, line, place, function: name, timeNs }) => ({
     key: `${file}:${line}`,
-    label: (
-      <Place file={file} line={line}>
-        {place}
-      </Place>
-    ),
+    label: <Place of={{ file, line, place }} />,
     title: name,
     timeNs,
   }));

@@ -1,16 +1,16 @@
 /** A line of code that can be gone to: in the editor where there is one, else in the pages. */
 
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { go, linkTo, useAddress } from "../app/address";
 import type { CodePlace } from "../source/source";
 import { useSource } from "../source/useAnswer";
 import { visible } from "../words";
 
 interface Props {
-  readonly file: string;
-  readonly line: number;
+  readonly of: CodePlace & { readonly place?: string };
+  /** What it is called, where that is not its `place`. */
+  readonly words?: string;
   readonly class?: string;
-  readonly children: ComponentChildren;
 }
 
 /** Goes to a line without a link that is clicked. */
@@ -26,14 +26,14 @@ export function useOpen(): (place: CodePlace) => void {
   };
 }
 
-export function Place({ file, line, class: style = "", children }: Props): JSX.Element {
+export function Place({ of: { file, line, place = "" }, words = place, class: style = "" }: Props): JSX.Element {
   const source = useSource();
   const address = useAddress();
   // Of a place for which there is no room the path is cut, never the line.
-  const [, path, at] = typeof children === "string" ? (/^(.*)(:\d+)$/s.exec(children) ?? []) : [];
-  const words =
+  const [, path, at] = /^(.*)(:\d+)$/s.exec(words) ?? [];
+  const shown =
     path === undefined ? (
-      children
+      words
     ) : (
       <>
         <span class="path">{path}</span>
@@ -41,7 +41,7 @@ export function Place({ file, line, class: style = "", children }: Props): JSX.E
       </>
     );
   if (file === "") {
-    return <span class={`place ${style}`}>{words}</span>;
+    return <span class={`place ${style}`}>{shown}</span>;
   }
   const opened = (event: Event): void => {
     if (source.opensCode) {
@@ -51,7 +51,7 @@ export function Place({ file, line, class: style = "", children }: Props): JSX.E
   };
   return (
     <a class={`place ${style}`} href={linkTo(address, "lines", { file, line: String(line) })} title={visible(`${file}:${line}`)} onClick={opened}>
-      {words}
+      {shown}
     </a>
   );
 }

@@ -98,9 +98,7 @@ function Slow({ of, address }: { readonly of: readonly SlowStep[]; readonly addr
           ) : (
             <>
               ;{" "}
-              <Place file={step.file} line={step.line}>
-                {step.place}
-              </Place>{" "}
+              <Place of={step} />{" "}
               <span class="muted">{step.function}</span> took {duration(step.excessNs)} more than it usually does
             </>
           )}

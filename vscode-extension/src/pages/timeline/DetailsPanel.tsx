@@ -86,16 +86,12 @@ function Stack({ of, details }: { readonly of: Timeline; readonly details: Slice
     <ol class="linestack" aria-label="Lines, the innermost first">
       {owner !== undefined && (
         <li class="strong">
-          <Place file={owner.file} line={owner.line}>
-            {owner.title}
-          </Place>
+          <Place of={owner} words={owner.title} />
         </li>
       )}
       {rest.slice(0, MOST_LINES).map((place, at) => (
         <li key={`${at} ${place.title}`}>
-          <Place file={place.file} line={place.line}>
-            {place.title}
-          </Place>
+          <Place of={place} words={place.title} />
         </li>
       ))}
       {rest.length > MOST_LINES && <li class="muted">and {count(rest.length - MOST_LINES)} more</li>}

@@ -49,13 +49,7 @@ export function StretchPanel({ of, sums, fit, clear, seek }: Props): JSX.Element
           whole={work}
           cell={(sum) => {
             const place = of.places[sum.place];
-            return place === undefined ? (
-              <span class="muted">no line</span>
-            ) : (
-              <Place file={place.file} line={place.line}>
-                {place.title}
-              </Place>
-            );
+            return place === undefined ? <span class="muted">no line</span> : <Place of={place} words={place.title} />;
           }}
         />
         {sums.kernels.length > 0 && <Sums title="Kernels and copies" of={sums.kernels} whole={work} cell={(sum) => <Name of={sum} seek={seek} />} />}

@@ -205,15 +205,7 @@ function Cell({ column, place, row, state, own }: CellProps): JSX.Element {
   const value = original.cells[place] ?? null;
   const text = place > 0 && value === 0 ? "" : words(value, column.kind);
   const given = own?.(original, column);
-  const content =
-    given ??
-    (column.kind === "place" ? (
-      <Place file={original.file} line={original.line}>
-        {text}
-      </Place>
-    ) : (
-      text
-    ));
+  const content = given ?? (column.kind === "place" ? <Place of={original} words={text} /> : text);
   if (place === 0) {
     return (
       <th role="rowheader" scope="row" class={isNumber(column) ? "number" : ""} title={typeof value === "string" ? value : undefined}>
