@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,13 +20,13 @@ from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.places import ControlEntry, place_for_socket, started_at, this_host
 from deepscope.capture.options import OptionKeywords, checked_options
-from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
 from deepscope.errors import ControlError, DeepScopeError, OptionError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from deepscope.capture.options import RecordingOptions
+    from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
     from deepscope.capture.recorder import Recorder
     from deepscope.capture.resources import RunCounters
     from deepscope.capture.schedule import Plan
@@ -72,7 +73,6 @@ class OnDemand:
         self._control: _Control | None = None
         self._counters: RunCounters | None = None
         self._leave: Callable[[], None] | None = None
-        self._leader = LeadingOptimizer()
 
     def open(self, listen: Callable[[], None] | None = None, *, counts_run: bool = True) -> OnDemand:
         """Count steps and answer; where no control server can be had a warning says why, and the program goes on.
@@ -118,8 +118,10 @@ class OnDemand:
     def listen(self) -> None:
         """Count the steps of optimizers."""
         from deepscope.capture.process_hooks import optimizer_steps
+        from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
 
-        self._leave = optimizer_steps.listen_to_steps(self._stepped)
+        leader = LeadingOptimizer()
+        self._leave = optimizer_steps.listen_to_steps(partial(self._stepped, leader))
 
     def _open_control(self) -> None:
         problem = ""
@@ -168,8 +170,8 @@ class OnDemand:
             since=time.time(),
         )
 
-    def _stepped(self, optimizer: Any, *_: Any) -> None:
-        if self._leader.leads(optimizer, may_change=not self.dormant.is_asked):
+    def _stepped(self, leader: LeadingOptimizer, optimizer: Any, *_: Any) -> None:
+        if leader.leads(optimizer, may_change=not self.dormant.is_asked):
             self.dormant.step()
 
     def step(self) -> None:
