@@ -224,7 +224,7 @@ class _OptimizerSteps:
     def __init__(
         self, watch: RunWatch, begin: Callable[[], StepCallback], *, may_record_itself: bool, follows_steps: bool
     ) -> None:
-        from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
+        from deepscope.capture.process_hooks.optimizer_steps import LeadingOptimizer
 
         self._watch = watch
         self._begin = begin

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
+from deepscope.capture.process_hooks.optimizer_steps import LeadingOptimizer
 
 
 class Stepper:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from deepscope.capture.options import RecordingOptions
-    from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
+    from deepscope.capture.process_hooks.optimizer_steps import LeadingOptimizer
     from deepscope.capture.recorder import Recorder
     from deepscope.capture.resources import RunCounters
     from deepscope.capture.schedule import Plan
@@ -118,9 +118,8 @@ class OnDemand:
     def listen(self) -> None:
         """Count the steps of optimizers."""
         from deepscope.capture.process_hooks import optimizer_steps
-        from deepscope.capture.process_hooks.leading_optimizer import LeadingOptimizer
 
-        leader = LeadingOptimizer()
+        leader = optimizer_steps.LeadingOptimizer()
         self._leave = optimizer_steps.listen_to_steps(partial(self._stepped, leader))
 
     def _open_control(self) -> None:
