@@ -283,7 +283,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class ViewRequest(msgspec.Struct, frozen=True):
-    """What is to be shown."""
+    """What an editor tells a dashboard that it started; it takes the place of the one before."""
 
     paths: list[str]
     """Traces, folders or fsspec URLs."""
@@ -308,7 +308,7 @@ def follow_line(line: bytes, library: Library, pages: Pages) -> None:
 def follow(
     lines: Iterable[bytes], library: Library, pages: Pages, *, shown: Callable[[], None], ended: Callable[[], None]
 ) -> None:
-    """Takes in lines until they end."""
+    """Takes in lines, each a `ViewRequest` as JSON, until they end with the editor."""
     try:
         for line in lines:
             follow_line(line, library, pages)

@@ -1,4 +1,9 @@
-"""Collectives over the ranks, by row and by process group: how far apart they come to a call, and who waits."""
+"""Collectives over the ranks, by row and by process group: how far apart they come to a call, and who waits.
+
+All ranks leave a call at one time where each needs the data of each, so that its length tells when a rank has come.
+Where one rank sends to all or takes from all, the others may leave earlier: of these calls aligned clocks tell when
+each has come, and nothing tells waiting from moving data.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,14 @@
 
 It is no child to be waited for: a rank that is killed meanwhile leaves it behind, and it ends what it has begun. Behind
 its answer it leaves the trace's profile in the cache.
+
+The ranks of a host write large traces a few at a time, the lowest rank first: rewriting a trace takes a core and
+several times the trace's memory. If all ranks did it at once, training would miss the cores that its data loaders run
+on, and the host might run out of memory. Nobody but the writing processes themselves waits here.
+
+Each keeps a ticket in a folder of the user's in the temporary folder, and holds a lock on it for as long as it lives.
+The system drops the locks of a process that is killed, so that nobody waits for the dead. Locks are taken without
+waiting, and nothing is shared between hosts.
 """
 
 from __future__ import annotations
