@@ -1,6 +1,6 @@
 """What questions and answers are made of: structs that JSON has in camel case, and the units of their numbers.
 
-`vscode-extension/contract.py` makes TypeScript of every struct that a question (`questions.py`) takes or is answered
+`vscode-extension/contract.py` makes TypeScript of every struct that a question (`application.py`) takes or is answered
 with, so that the pages and this package cannot differ.
 """
 

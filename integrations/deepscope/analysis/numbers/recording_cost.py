@@ -136,7 +136,7 @@ def is_slowed(
     operators run in it, what surrounds them is torch's own code in C, which no hook slows.
 
     `uncertain` is the part of the line's time by which it may be wrong as far as plain steps tell, nan where they do
-    not (`plain_pace.py`).
+    not (`added_by_recording.py`).
     """
     close_ns = max(_CLOSE_NS * max(steps, 1), (python_ns + operators_ns) / 4)
     if uncertain * (recording_ns + python_ns) <= close_ns:
