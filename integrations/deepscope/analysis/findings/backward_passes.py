@@ -124,7 +124,7 @@ def _passes(facts: Facts) -> _Passes | None:
     if len(keys) == len(nodes):
         return None
     earlier = first[node.reshape(-1)]
-    caller = calls.caller[nodes]
+    caller = nearest_to(calls.caller[nodes], calls.parent, ~trace.library_lines)
     number, since = np.zeros(len(nodes), np.int64), 0
     last: dict[int, int] = {}
     for place, one in enumerate(earlier.tolist()):
