@@ -53,6 +53,77 @@ def test_lines_that_run_the_engine_or_an_optimizer_are_not_found(findings_of):
     assert findings_of(optimizer, "DS013") == []
 
 
+WALK = "def main():\n    for step in range(9):\n        rows = walk(tree)\n        train(rows)\n\n\n"
+WALKED = "def walk(tree):\n    for node in tree:\n" + "        keep(2 * node)\n" * 15
+
+
+def walking(*, text: str = WALK + WALKED, operators: int = 0, each: int = 30 * US, modules: int = 0) -> TraceBuilder:
+    """Steps of 1,000 µs: line 3 calls `walk`, whose lines 9 to 23 run for 30 µs each; line 4 multiplies."""
+    builder = TraceBuilder()
+    for number in range(3):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 3, "main", at, 15 * (each + 2 * US))
+        for turn in range(15):
+            start = at + turn * (each + US)
+            builder.line(FILE, 9 + turn, "walk", start, each)
+            if turn < operators:
+                builder.op("aten::mm", start + US, 28 * US)
+            if turn < modules:
+                builder.module("Linear", "head", start + US, 28 * US)
+        builder.line(FILE, 4, "main", at + 600 * US, 310 * US).op("aten::mm", at + 605 * US, 300 * US)
+    builder.files[0]["text"] = text
+    return builder
+
+
+def test_a_function_that_loops_in_python_is_found_though_none_of_its_lines_takes_long(findings_of):
+    (found,) = findings_of(walking(), "DS013")
+    assert (found.line, found.evidence["python_cpu_ns"]) == (9, 3 * 15 * 30 * US)
+    assert not found.is_measured
+    assert found.message == "the time of walk is spent in Python, over its lines and what they call"
+    assert "do its loops on whole arrays" in found.remedy.text
+
+
+def test_a_functions_lines_take_some_time_each_though_recording_cost_as_much_as_they_took(findings_of):
+    builder = TraceBuilder()
+    for number in range(3):
+        at = number * 20 * US
+        builder.step(number, at, 20 * US).line(FILE, 3, "main", at, 200)
+        for turn in range(100):
+            builder.line(FILE, 9 + turn % 15, "walk", at + 2 * turn, 1)
+        builder.line(FILE, 4, "main", at + 13 * US, 6 * US).op("aten::mm", at + 13 * US, 6 * US)
+    builder.files[0]["text"] = WALK + WALKED
+    assert 3 * 100 * 30 in [one.evidence["python_cpu_ns"] for one in findings_of(builder, "DS013")]
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        walking(text=WALK + WALKED.replace("for node in tree", "with tree as node")),  # no loop
+        walking(operators=9),
+        walking(modules=1),
+        walking(each=2 * US),
+    ],
+)
+def test_a_function_without_a_loop_or_with_operators_or_modules_is_not_found(findings_of, builder):
+    assert findings_of(builder, "DS013") == []
+
+
+def test_a_function_that_is_called_in_one_that_is_found_is_a_part_of_it(findings_of):
+    text = "def main():\n    for step in range(9):\n        rows = batch(tree)\n        train(rows)\n\n\n" + WALKED
+    text += "\n\ndef batch(tree):\n    for one in range(9):\n        walk(tree)\n"
+    builder = TraceBuilder()
+    for number in range(3):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 3, "main", at, 480 * US)
+        builder.line(FILE, 28, "batch", at + US, 478 * US)
+        for turn in range(15):
+            builder.line(FILE, 9 + turn, "walk", at + (10 + 31 * turn) * US, 30 * US)
+        builder.line(FILE, 4, "main", at + 600 * US, 310 * US).op("aten::mm", at + 605 * US, 300 * US)
+    builder.files[0]["text"] = text
+    (found,) = findings_of(builder, "DS013")
+    assert (found.line, found.function) == (28, "batch")
+
+
 def test_a_time_that_another_rule_promises_is_not_promised_again(findings_of):
     loading = steps()
     for number in range(2):

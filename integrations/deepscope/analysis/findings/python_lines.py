@@ -1,4 +1,4 @@
-"""Lines whose time is Python's and not torch's (DS013), without what other rules claim."""
+"""Lines and functions whose time is Python's and not torch's (DS013), without what other rules claim."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from deepscope.analysis.findings import beside_training, data_loader, same_work,
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import line_remedy
+from deepscope.analysis.findings.python_functions import python_functions
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import calls_on, is_of_several_lines, repeats_within
+from deepscope.analysis.findings.source_text import calls_on, is_of_several_lines, loops_in_function, repeats_within
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
@@ -59,6 +60,9 @@ WORTH = 0.05
 AMONG_CALLS_NS = 500_000
 """A line is Python's own if it calls no module and has so much Python time for each operator that it starts, or calls
 what is known to cost much. What many calls cost is DS007's, and what a module does in Python is the module's."""
+LINE_NS = 30
+"""A line of a loop takes at least this. What recording a short one cost is several times as much, so that taking it off
+may leave nothing."""
 
 _TORCHS = re.compile(
     r"^(?:torch\.(?!(?:as_)?tensor$|[A-Z]\w*Tensor$)|F\.|nn\.)|\.(?:backward|step|zero_grad|(?:named_)?parameters)$|^list$"
@@ -68,6 +72,9 @@ not the line's Python, but for those that go through lists."""
 _DEEPCOPY = re.compile(r"(?:copy\.)?deepcopy")
 _OF_LOOPS = "Let torch or NumPy do it on whole arrays, or do it once before the loop."
 _OF_CALLS = "Do it every N steps, once before the loop, or not at all."
+_OF_FUNCTIONS = (
+    "Let torch or NumPy do its loops on whole arrays, or call it every N steps, once before the loop, or not at all."
+)
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
@@ -76,20 +83,23 @@ def _find(facts: Facts) -> Iterator[Finding]:
     copying = _copying(facts)
     columns = facts.analysis.columns
     python = np.where(copying, columns["self_cpu_ns"][:-1], columns["python_cpu_ns"][:-1])
-    operators, modules = _started(facts)
-    worth = python >= max(WORTH * facts.wall_ns, 1)
-    if not worth.any():
+    least_ns = max(WORTH * facts.wall_ns, 1)
+    if int(python.sum()) + LINE_NS * int(columns["calls"].sum()) < least_ns:
         return
+    operators, modules = _started(facts)
+    mixed, recurs = (modules > 0) | _runs_other_code(facts), _recurs(facts)
     saving = (python * _lasting(facts)).astype(np.int64)
+    worth = saving >= least_ns
     is_known = _known(facts, worth)
-    worth &= saving >= max(WORTH * facts.wall_ns, 1)
-    worth &= ((saving >= AMONG_CALLS_NS * operators) | is_known) & (modules == 0)
-    worth &= ~_runs_other_code(facts) & _recurs(facts)
+    worth &= ((saving >= AMONG_CALLS_NS * operators) | is_known) & ~mixed & recurs
+    found = np.zeros(facts.lines, np.bool_)
     for line in np.flatnonzero(worth).tolist():
         place = facts.locations[line]
-        calls, loops = calls_on(facts.trace, place), repeats_within(facts.trace, place)
+        calls = calls_on(facts.trace, place)
+        loops = repeats_within(facts.trace, place) or (not place.exact and loops_in_function(facts.trace, place))
         if calls and not (loops or is_known[line]) and all(_TORCHS.search(name) for name in calls):
             continue
+        found[line] = True
         yield RULE.finding(
             facts,
             location=line,
@@ -103,6 +113,33 @@ def _find(facts: Facts) -> Iterator[Finding]:
             saving_ns=int(saving[line]),
             remedy=line_remedy(facts.trace, place) or (_OF_LOOPS if loops else _OF_CALLS),
         )
+    for one in python_functions(facts, _free_ns(facts, found), mixed, least_ns):
+        if not recurs[one.line]:
+            continue
+        name = facts.locations[one.line].function
+        yield RULE.finding(
+            facts,
+            location=one.line,
+            message=f"the time of {name} is spent in Python, over its lines and what they call",
+            evidence={"python_cpu_ns": one.python_ns, "runs": int(columns["calls"][one.line])},
+            saving_ns=one.python_ns,
+            remedy=_OF_FUNCTIONS,
+            is_bound=True,
+        )
+
+
+def _free_ns(facts: Facts, found: Mask) -> Int64:
+    """Python's time of each run of a line on the training thread that neither another rule promises, nor one of the
+    lines found, with all that these call; without waiting, of which a line's runs have equal parts; shape (runs,).
+    """
+    runs, events, columns = facts.attribution.runs, facts.trace.events, facts.analysis.columns
+    start = events.start_ns[runs.nodes]
+    free = (events.thread[runs.nodes] == facts.attribution.training.thread) & (facts.analysis.window.locate(start) >= 0)
+    free &= claimed_by_others(facts).locate(start) < 0
+    free &= nearest(runs.caller, np.append(found, False)[runs.location]) < 0
+    running = columns["python_cpu_ns"] / np.maximum(columns["python_ns"], 1)
+    spent = np.maximum(facts.analysis.python_by_run * running[runs.location], LINE_NS)
+    return np.asarray(free * spent).astype(np.int64)
 
 
 def _copying(facts: Facts) -> Mask:
