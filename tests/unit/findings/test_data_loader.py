@@ -229,6 +229,48 @@ def test_where_no_line_makes_most_of_the_batches_the_function_that_does_is_named
     assert "num_workers" in found.remedy.text
 
 
+@pytest.mark.parametrize(
+    ("collate", "stack", "words"),
+    [
+        ("ids = [tokenizer.encode(row) for row in rows]", "with rows:", "Tokenize once before training"),
+        ("batch = stack(rows)", "for row in rows:", "number by number"),
+        ("batch = stack(rows)", "with rows:", "made once, and kept"),
+    ],
+)
+def test_how_the_slowest_function_gets_cheaper_is_known_by_the_line_that_calls_it_or_by_its_loop(
+    findings_of, collate, stack, words
+):
+    builder = collated(own=80, below=500)
+    text = [
+        "def collate(rows):",
+        "    x = 1",
+        f"    {collate}",
+        *[""] * 6,
+        "def stack(rows):",
+        f"    {stack}",
+        *["        x = 1"] * 4,
+    ]
+    builder.files[0]["text"] = "\n" * 19 + "\n".join(text)
+    (found,) = findings_of(builder, "DS003")
+    assert words in found.remedy.text
+
+
+def test_a_model_that_runs_below_the_line_that_asks_for_batches_makes_none(findings_of):
+    """As where a trainer's one line asks for batches and calls the model."""
+    builder = TraceBuilder()
+    for number in range(3):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US)
+        builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + US, 298 * US)
+        for line in range(20, 26):
+            builder.line(FILE, line, "collate", at + (2 + 49 * (line - 20)) * US, 48 * US)
+        for line in range(50, 56):
+            builder.line(FILE, line, "forward", at + (310 + 100 * (line - 50)) * US, 99 * US)
+    builder.line(FILE, 2, "main", 0, 3000 * US)
+    (found,) = findings_of(builder, "DS003")
+    assert "Make collate (train.py:1) cheaper" in found.remedy.text
+
+
 def off_cpu(builder: TraceBuilder, off_us: int, core_us: int = 0) -> TraceBuilder:
     """Marks of the recorder, in the requests of `steps`: so long off the CPU, and so long of it without a core."""
     for number in range(3):

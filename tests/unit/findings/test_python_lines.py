@@ -172,6 +172,8 @@ def test_a_comprehension_wants_whole_arrays_and_a_librarys_function_to_be_called
         ("ids = tokenizer.encode(text)", "Tokenize once"),
         ("image = Image.open(path).convert('RGB')", "Decode in"),
         ("image = cv2.imread(path)", "Decode in"),
+        ("image = Image.fromarray(frame).resize((80, 48), Image.BILINEAR)", "Do it once before training"),
+        ("mel = librosa.feature.melspectrogram(y=wave)", "Do it once before training"),
         ("array = np.load(path)['x']", "Open files once"),
         ("with open(path) as file: text = file.read()", "Open files once"),
         ("scores.append(f1_score(labels, guesses))", "once an epoch"),

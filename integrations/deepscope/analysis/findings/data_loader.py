@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deepscope.analysis.array_ops.ancestry import self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
@@ -137,6 +138,9 @@ ENOUGH = 0.5
 SMALL_NS = 60_000
 """Loading with an operator in each so short time, or more of them, makes nothing that is worth a process."""
 
+_BY_NUMBER = "Its loop goes number by number: let NumPy or torch do it on whole arrays."
+_KEEP = "What it makes the same of a sample in each epoch can be made once, and kept."
+
 BY_NUMBER_NS = 5_000
 """A run of a line within a loop that takes less is about single numbers."""
 
@@ -213,7 +217,7 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     if has_workers:
         return _with_workers(facts)
     slowest = _slowest(facts, spent_ns)
-    function = None if slowest else _slowest_function(facts)
+    function, called_at = (None, []) if slowest else _slowest_function(facts)
     is_by_sample = function is None or function.function.rsplit(".", 1)[-1] in _GETTERS
     if not slowest and is_by_sample and _is_of_small_calls(facts):
         return (
@@ -223,9 +227,11 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         )
     if function is not None:
         place = Path(function.file).name + (f":{function.first_line}" if function.first_line else "")
-        slowest = (
-            f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
-        )
+        cure = next((known for one in called_at if (known := line_remedy(facts.trace, one))), "")
+        if not cure:
+            cure = f"{_BY_NUMBER if loops_in_function(facts.trace, function) else ''} {_KEEP}".lstrip()
+        words = f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
+        slowest = f"{words} {cure}"
     known = "" if has_workers is not None else ": the trace does not say how many it has"
     cores = facts.usable_cores
     if cores == 1:
@@ -252,15 +258,22 @@ def _slowest_line(facts: Facts, spent_ns: Int64) -> int:
     return line if is_most and line not in asking_lines(facts) else -1
 
 
-def _slowest_function(facts: Facts) -> Location | None:
-    """The innermost function of the user's that, with all that it calls, makes most of the batches; a line of it."""
-    paths, locations = facts.attribution.paths, facts.locations
-    spent = paths.subtree_sums(facts.analysis.by_path[:, 2])
+def _slowest_function(facts: Facts) -> tuple[Location | None, list[Location]]:
+    """The innermost function of the user's that, with all that it calls, makes most of the batches; a line of it.
+
+    Also the lines through which it is called, the innermost first.
+    """
+    attribution, locations, events = facts.attribution, facts.locations, facts.trace.events
+    paths, runs, by_path = attribution.paths, attribution.runs, facts.analysis.by_path[:, 2]
+    own = self_values(events.duration_ns[runs.nodes], runs.caller)
+    loads = facts.loading.locate(events.start_ns[runs.nodes]) >= 0
+    loading, whole = (np.bincount(runs.path, own * chosen, len(paths)) for chosen in (loads, np.ones_like(loads)))
+    spent = paths.subtree_sums((by_path * (loading / np.maximum(whole, 1))).astype(np.int64))
     asks = np.zeros(len(locations) + 1, np.bool_)
     asks[list(asking_lines(facts) - {-1})] = True
     at = np.flatnonzero(asks[paths.location])
-    enough = ENOUGH * spent[at].sum()
-    function, found = function_numbers(locations), None
+    enough = ENOUGH * min(int(paths.subtree_sums(by_path)[at].sum()), facts.loading_ns)
+    function, called_at, found = function_numbers(locations), list[Location](), None
     while len(at):
         called = np.flatnonzero(np.isin(paths.parent, at))
         if not len(called):
@@ -270,13 +283,15 @@ def _slowest_function(facts: Facts) -> Location | None:
         if sums.max() < enough:
             break
         at = called[of == sums.argmax()]
-        found = locations[paths.location[at[0]]]
-    return found
+        dearest = int(at[spent[at].argmax()])
+        found = locations[paths.location[dearest]]
+        called_at.insert(0, locations[paths.location[paths.parent[dearest]]])
+    return found, called_at
 
 
 def _cheaper(words: str, facts: Facts, line: int) -> str:
     """`words`, and how, as far as that is known of a line."""
-    return f"{words} {_cure(facts, line)}".rstrip()
+    return f"{words} {_cure(facts, line) or _KEEP}"
 
 
 def _cure(facts: Facts, line: int) -> str:
@@ -289,7 +304,7 @@ def _cure(facts: Facts, line: int) -> str:
         is_loop = 0 < columns["self_cpu_ns"][line] < BY_NUMBER_NS * runs and bool(loops_around(facts.trace, place))
     else:  # its lines run so often that they were not recorded
         is_loop = loops_in_function(facts.trace, place)
-    return "Its loop goes number by number: let NumPy or torch do it on whole arrays." if is_loop else ""
+    return _BY_NUMBER if is_loop else ""
 
 
 def asking_lines(facts: Facts) -> set[int]:

@@ -55,6 +55,14 @@ _REMEDIES = (
     ),
     _for(
         (
+            r"(?:.+\.)?(?:resize|thumbnail|melspectrogram|mfcc)",
+            r"(?:librosa|scipy|skimage|cv2|ndimage)\.\w[\w.]*",
+        ),
+        "Do it once before training, and keep the result (as arrays, `np.save`): of a sample it is the same in each "
+        "epoch. What is drawn anew in each epoch comes after it.",
+    ),
+    _for(
+        (
             r"(?:np|numpy|torch|pickle|joblib)\.loads?",
             r"h5py\.File",
             r"(?:.+\.)?(?:open|read_bytes|read_text|read_parquet)",
