@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, location_of
-from deepscope.analysis.findings.calls_below import cost_ns
+from deepscope.analysis.findings.calls_below import cost_ns, marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on
@@ -22,6 +24,9 @@ WORTH = 0.05
 """A loop is named if one call would save at least this share of the wall time."""
 _CALL_NS = 10_000
 """What an operator takes however little it has to do, with the Python around it."""
+_LONG_NS = 30_000
+"""An operator that takes longer has much to do."""
+_PRODUCT = re.compile(r"mm|conv|linear|dot|matmul|attention|lstm|gru")
 _CPU_FLOPS, _CPU_BYTES = 50e9, 10e9
 """A second, of one core, in operators with much to do."""
 _DEVICE_FLOPS, _DEVICE_BYTES = 20e12, 500e9
@@ -119,10 +124,9 @@ def _loops(facts: Facts) -> list[_Loop]:
         if not lines or location_of(facts, calls.place) < 0 or (calls.is_chain and calls.module not in _WHOLE):
             continue
         cost_ns = _cost_ns(facts, lines)
-        saving_ns = min(
-            cost_ns - _once_ns(facts, calls),
-            cost_ns - cost_ns // calls.times,
-        )
+        times = _nested_times(facts, calls, lines[0])
+        least_ns = max(_once_ns(facts, calls, times), cost_ns // times, _lasting_ns(facts, lines))
+        saving_ns = cost_ns - least_ns
         if saving_ns >= max(WORTH * facts.wall_ns, 1):
             found.append(_Loop(calls, lines, cost_ns, saving_ns))
     apart: list[_Loop] = []
@@ -141,11 +145,47 @@ def _cost_ns(facts: Facts, lines: list[int]) -> int:
     return int(cpu_ns + backward_ns // facts.devices)
 
 
-def _once_ns(facts: Facts, calls: SlicedCalls) -> int:
-    """What one call for all of it would take in the window, by its operations and bytes."""
+def _nested_times(facts: Facts, calls: SlicedCalls, line: int) -> int:
+    """How often a step goes through the body of the loops around a line: those over other tensors lie in each other, if
+    the line runs so often.
+    """
+    around = [
+        one.times
+        for one in audit_of(facts).slices
+        if (one.place, one.operators, one.length, one.is_chain) == (calls.place, calls.operators, 1, False)
+    ]
+    runs = int(facts.analysis.columns["calls"][line]) / max(facts.steps, 1)
+    product = prod(around)
+    return product if calls.times < product <= runs else calls.times
+
+
+def _lasting_ns(facts: Facts, lines: list[int]) -> int:
+    """What operators below these lines take beyond `_LONG_NS` each on the CPU, as they do for all slices at once.
+    Products, whose operations are known, are left out.
+    """
+    if facts.has_device:
+        return 0
+    attribution, trace = facts.attribution, facts.trace
+    operators, paths = attribution.operators, attribution.paths
+    called = np.zeros(len(paths), np.int64)
+    called[np.isin(paths.location, lines)] = 1
+    for path in np.flatnonzero(paths.parent >= 0).tolist():
+        called[path] |= called[paths.parent[path]]
+    here = (operators.self_ns > _LONG_NS) & facts.analysis.extent.holds(trace.events.start_ns[operators.nodes])
+    nodes, own = operators.nodes[here], operators.self_ns[here]
+    here = (called[attribution.owners.path[nodes]] > 0) & ~named(trace, marked(facts, nodes), _is_product)[nodes]
+    return int((own[here] - _LONG_NS).sum())
+
+
+def _is_product(name: str) -> bool:
+    return _PRODUCT.search(name) is not None
+
+
+def _once_ns(facts: Facts, calls: SlicedCalls, times: int) -> int:
+    """What one call for all of it would take in the window, by its operations and bytes; it is called so often."""
     flops, moved = (_DEVICE_FLOPS, _DEVICE_BYTES) if facts.has_device else (_CPU_FLOPS, _CPU_BYTES)
     seconds = calls.flops / flops + _PASSES * calls.result_bytes / moved
-    return int((calls.operators / calls.times * _CALL_NS + seconds * 1e9) * max(facts.steps, 1))
+    return int((calls.operators / times * _CALL_NS + seconds * 1e9) * max(facts.steps, 1))
 
 
 RULE = Rule("DS034", "Called for one slice after the other", _find, measured_on=("cpu",))
