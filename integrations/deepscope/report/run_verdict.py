@@ -13,6 +13,7 @@ from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, MemoryFailure, Profile, WholeRun, cost_ns, key_figures
 from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
+from deepscope.report.counters import busy_ratio
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
 from deepscope.report.step_times import serving_sentence
@@ -38,6 +39,8 @@ _BUSY = 0.8
 """A device that works for this share of the time is what the run is about."""
 _RIVAL = 0.2
 """The second cause is named from this share of the time on; a device that works, from half of the first one's on."""
+_WRITING = 0.05
+"""Of the time after the run's start; checkpoints and logs are named from this share on, since they can be rarer."""
 _CHEAP = 0.05
 """A finding that could save this share of the time is worth a look."""
 _LEAST = 0.1
@@ -75,9 +78,11 @@ def run_verdict(profile: Profile) -> RunVerdict:
         steps = replace(steps, sentence=f"{serving_sentence(profile)} {steps.sentence}")
     if run is None or profile.memory.failure is not None or profile.part_of is not None:
         return steps
-    if slowing := slowing_words(run):
+    busy = busy_ratio(profile.trace)
+    if slowing := slowing_words(run, busy):
         steps = replace(steps, sentence=f"{steps.sentence} {slowing}")
-    if rare := long_steps_words(run, profile.steps, profile.audit.steps if profile.audit else 0):
+    audited = profile.audit.steps if profile.audit else 0
+    if rare := long_steps_words(run, profile.steps, audited, busy):
         is_most = long_steps_share(run) >= _MOST_OF_RUN
         steps = replace(steps, sentence=f"{rare} {steps.sentence}" if is_most else f"{steps.sentence} {rare}")
     beside = _beside_steps(run, profile.trace.project_root)
@@ -97,9 +102,11 @@ _BESIDE: dict[RunCause, tuple[str, str]] = {
     "outside steps": ("rest", "{} of the run lies outside its steps"),
 }
 """The part of the run that each one is, and its words."""
+_WRITES: frozenset[RunCause] = frozenset({"checkpoint", "logging"})
 _SELDOM: dict[RunCause, str] = {
     "evaluation": "; validate less often, or on fewer batches",
     "checkpoint": "; save less often",
+    "logging": "; log less often (Lightning: `Trainer(log_every_n_steps=…)`)",
 }
 """What to do about what happened more than twice."""
 
@@ -108,8 +115,11 @@ def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | 
     """What takes most of the whole run beside its usual steps, and in words; None where that is little."""
     candidates = [_Candidate(cause, run.share(part)) for cause, (part, _) in _BESIDE.items()]
     candidates.append(_Candidate("compiling", run.compiling_share))
-    first = max(candidates, key=lambda one: one.share)
-    if first.share < _RIVAL:
+    # A short run begins as long as a long one does.
+    later = 1 - run.share("start")
+    worth = [one for one in candidates if one.share >= (_WRITING * later if one.cause in _WRITES else _RIVAL)]
+    first = max(worth, key=lambda one: one.share, default=None)
+    if first is None:
         return None
     if first.cause == "compiling":
         return first, printable(_compiling_words(run, first.share, project_root))

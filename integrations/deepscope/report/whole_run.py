@@ -59,15 +59,17 @@ def run_rows(profile: Profile) -> list[RunRow]:
     return [*_parts(run), *_first_step(run), *_compiled(run, profile.trace.project_root), *_epochs(run)]
 
 
-def slowing_words(run: WholeRun) -> str:
+def slowing_words(run: WholeRun, busy: float) -> str:
     """A sentence where the steps of later epochs take longer and longer; "" elsewhere.
 
-    The first epoch has what is made once, so it is left out.
+    The first epoch has what is made once, so it is left out. `busy` is the part of the time that others took (0 to 1):
+    they may come and go, which makes steps so much longer.
     """
     epochs = [one for one in run.epochs if one.steps][1:]
     each_ns = [(one.steps_ns + one.data_ns) / (one.steps * run.ranks) for one in epochs]
     rises = sum(later > earlier for earlier, later in pairwise(each_ns))
-    if len(epochs) < _LEAST_EPOCHS or rises < _RISING * (len(epochs) - 1) or each_ns[-1] < _SLOWER * each_ns[0]:
+    slower = max(_SLOWER, 1 / max(1 - busy, 0.01))
+    if len(epochs) < _LEAST_EPOCHS or rises < _RISING * (len(epochs) - 1) or each_ns[-1] < slower * each_ns[0]:
         return ""
     first, last = (f"{time_text(each_ns[place])} in epoch {_epoch_name(epochs[place])}" for place in (0, -1))
     late = sum(one.steps for one in run.epochs[:-1])
@@ -80,13 +82,14 @@ def long_steps_share(run: WholeRun) -> float:
     return max(more_ns, 0) / run.program_ns if run.program_ns else 0.0
 
 
-def long_steps_words(run: WholeRun, steps: Sequence[Step], audited: int) -> str:
+def long_steps_words(run: WholeRun, steps: Sequence[Step], audited: int, busy: float) -> str:
     """A sentence where much of a run is in long steps, none of which is among those that are recorded; "" elsewhere.
 
-    Recorded steps and the `audited` ones may be long because they are.
+    Recorded steps and the `audited` ones may be long because they are, some steps because others took the cores for
+    this part of the time (`busy`, 0 to 1).
     """
     share = long_steps_share(run)
-    if share < _MUCH or run.long_steps <= len(steps) + audited:
+    if share < _MUCH + busy or run.long_steps <= len(steps) + audited:
         return ""
     each_ns, every = run.long_steps_ns / (run.long_steps * run.ranks), round(run.steps / run.long_steps)
     if any(2 * one.duration_ns > each_ns * run.ranks for one in steps):

@@ -229,12 +229,36 @@ def test_what_takes_less_of_the_run_than_the_steps_cause_is_named_behind_it() ->
     assert said.sentence == f"{steps.sentence} Saving checkpoints takes 25.0% of the run: 2 times, 125ms each."
 
 
-@pytest.mark.parametrize("run_of", [None, whole(steps=850, logging=150)])
+@pytest.mark.parametrize("run_of", [None, whole(steps=960, logging=40), whole(steps=850, evaluation=150)])
 def test_a_run_without_an_account_or_with_little_beside_its_steps_is_told_by_its_steps(run_of: WholeRun | None) -> None:
     profile = run({"kernel": 100, "data loader": 80, "CPU": 20}, lines=[WORKING, LOADING])
     steps = run_verdict(profile)
     profile.whole_run = run_of
     assert run_verdict(profile) == steps
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("checkpoint", "Saving checkpoints takes 3.0% of the run: 48 times, 625µs each; save less often."),
+        (
+            "logging",
+            (
+                "Logging takes 3.0% of the run: 48 times, 625µs each; log less often (Lightning: "
+                "`Trainer(log_every_n_steps=…)`)."
+            ),
+        ),
+    ],
+)
+def test_checkpoints_and_logs_count_from_a_twentieth_of_the_time_after_the_start(part: str, words: str) -> None:
+    profile = run({"CPU": 200}, lines=[WORKING], metric="cpu_self")
+    steps = run_verdict(profile).sentence
+    parts = {"steps": 370, part: 30, "start": 600}
+    profile.whole_run = structs.replace(
+        whole(), parts=[RunPart(name=name, time_ns=time * MS, times=48) for name, time in parts.items()]
+    )
+    profile.whole_run.duration_ns = 1000 * MS
+    assert run_verdict(profile).sentence == f"{steps} {words}"
 
 
 def test_compiling_that_takes_much_of_the_run_is_named_with_its_function_and_why_it_came_again() -> None:
@@ -284,6 +308,16 @@ def test_steps_that_get_slower_from_epoch_to_epoch_are_said(each_ms: tuple[float
     assert run_verdict(profile).sentence == plain + words
 
 
+def test_steps_are_not_said_to_get_slower_by_what_other_programs_explain() -> None:
+    profile = run({"kernel": 150, "CPU": 50}, lines=[WORKING])
+    profile.trace.recording["machine"] = {"core_wait_ratio": 0.3, "cores": 2, "others_cores": 1.0}
+    plain = run_verdict(profile).sentence
+    profile.whole_run = structs.replace(whole(steps=900, data=100), epochs=epochs(90, 20, 22, 21.5, 24, 27))
+    assert run_verdict(profile).sentence == plain  # 1.35 times as long, where 1.43 times are explained
+    profile.trace.recording["machine"]["core_wait_ratio"] = 0.2
+    assert "Steps get slower" in run_verdict(profile).sentence
+
+
 LONG = (
     "1 step of 8 takes 40ms, others 5ms; what makes it longer is 43.8% of the run, and none was recorded: "
     "record 16 (`active=16`). "
@@ -314,3 +348,5 @@ def test_long_steps_that_none_of_the_recorded_ones_is_are_said(
         long_steps_ns=long_steps * each_ms * MS,
     )
     assert run_verdict(profile).sentence == words + plain
+    profile.trace.recording["machine"] = {"core_wait_ratio": 0.25, "cores": 2, "others_cores": 1.0}
+    assert "1 step of 8" not in run_verdict(profile).sentence
