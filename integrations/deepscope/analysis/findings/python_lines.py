@@ -14,7 +14,7 @@ from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings import beside_training, data_loader, same_work, sliced_calls, tiny_operators
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.line_remedies import line_remedy
+from deepscope.analysis.findings.line_remedies import DISTRIBUTIONS, line_remedy
 from deepscope.analysis.findings.python_functions import python_functions
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on, is_of_several_lines, loops_in_function, repeats_within
@@ -70,6 +70,9 @@ _TORCHS = re.compile(
 """Functions of torch's, and lists of what they return. What they do outside operators (an old result is given back) is
 not the line's Python, but for those that go through lists."""
 _DEEPCOPY = re.compile(r"(?:copy\.)?deepcopy")
+_COPIES = "this line copies an object with all that it holds, each time that it runs"
+_CHECKS = "this line makes a distribution, whose arguments torch checks each time"
+_IN_PYTHON = "this line's time is spent in Python, or in a library that torch knows nothing of"
 _OF_LOOPS = "Let torch or NumPy do it on whole arrays, or do it once before the loop."
 _OF_CALLS = "Do it every N steps, once before the loop, or not at all."
 _OF_FUNCTIONS = (
@@ -80,9 +83,10 @@ _OF_FUNCTIONS = (
 def _find(facts: Facts) -> Iterator[Finding]:
     if facts.has_device or not facts.lines or facts.attribution.scopes.source != "scopes":
         return
-    copying = _copying(facts)
     columns = facts.analysis.columns
-    python = np.where(copying, columns["self_cpu_ns"][:-1], columns["python_cpu_ns"][:-1])
+    copying, checking = _calling(facts, _DEEPCOPY), _calling(facts, DISTRIBUTIONS)
+    copying[[line for one in audit_of(facts).copies if (line := location_of(facts, one.place)) >= 0]] = False  # DS044
+    python = np.where(copying | checking, columns["self_cpu_ns"][:-1], columns["python_cpu_ns"][:-1])
     least_ns = max(WORTH * facts.wall_ns, 1)
     if int(python.sum()) + LINE_NS * int(columns["calls"].sum()) < least_ns:
         return
@@ -103,14 +107,15 @@ def _find(facts: Facts) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             location=line,
-            message="this line copies an object with all that it holds, each time that it runs"
-            if copying[line]
-            else "this line's time is spent in Python, or in a library that torch knows nothing of",
+            message=_COPIES if copying[line] else _CHECKS if checking[line] else _IN_PYTHON,
             evidence={
-                "copying_ns" if copying[line] else "python_cpu_ns": int(python[line]),
+                "copying_ns" if copying[line] else "making_ns" if checking[line] else "python_cpu_ns": int(
+                    python[line]
+                ),
                 "runs": int(columns["calls"][line]),
             },
             saving_ns=int(saving[line]),
+            is_bound=bool(checking[line]),  # without its checks a distribution takes some time, too
             remedy=line_remedy(facts.trace, place) or (_OF_LOOPS if loops else _OF_CALLS),
         )
     for one in python_functions(facts, _free_ns(facts, found), mixed, least_ns):
@@ -142,14 +147,12 @@ def _free_ns(facts: Facts, found: Mask) -> Int64:
     return np.asarray(free * spent).astype(np.int64)
 
 
-def _copying(facts: Facts) -> Mask:
-    """Which lines call `deepcopy`, whose operators are as needless as its Python; those of DS044 apart; (lines,)."""
-    others = {location_of(facts, one.place) for one in audit_of(facts).copies}
+def _calling(facts: Facts, names: re.Pattern[str]) -> Mask:
+    """Which lines of much time call functions of these names, whose operators count, too; shape (lines,)."""
     spent = facts.analysis.columns["self_cpu_ns"][:-1] >= max(WORTH * facts.wall_ns, 1)
     result = np.zeros(facts.lines, np.bool_)
     for line in np.flatnonzero(spent).tolist():
-        is_one = any(_DEEPCOPY.fullmatch(name) for name in calls_on(facts.trace, facts.locations[line]))
-        result[line] = is_one and line not in others
+        result[line] = any(map(names.fullmatch, calls_on(facts.trace, facts.locations[line])))
     return result
 
 

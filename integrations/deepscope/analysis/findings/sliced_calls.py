@@ -26,7 +26,9 @@ _CALL_NS = 10_000
 """What an operator takes however little it has to do, with the Python around it."""
 _LONG_NS = 30_000
 """An operator that takes longer has much to do."""
-_PRODUCT = re.compile(r"mm|conv|linear|dot|matmul|attention|lstm|gru")
+_BY_ELEMENT = re.compile(r"sort|topk|unique|cum(?:sum|prod)|exp|log|tanh|erf|pow|sqrt|sin|cos|fft|linalg|random|normal")
+"""Operators that do much for each element. What others take longer for slices is memory, a gradient of the whole tensor
+for each slice first of all, or a product, whose operations are known."""
 _CPU_FLOPS, _CPU_BYTES = 50e9, 10e9
 """A second, of one core, in operators with much to do."""
 _DEVICE_FLOPS, _DEVICE_BYTES = 20e12, 500e9
@@ -160,8 +162,9 @@ def _nested_times(facts: Facts, calls: SlicedCalls, line: int) -> int:
 
 
 def _lasting_ns(facts: Facts, lines: list[int]) -> int:
-    """What operators below these lines take beyond `_LONG_NS` each on the CPU, as they do for all slices at once.
-    Products, whose operations are known, are left out.
+    """What operators with much to do for each element take beyond `_LONG_NS` each, below these lines on the CPU.
+
+    They take as long for all slices at once.
     """
     if facts.has_device:
         return 0
@@ -173,12 +176,12 @@ def _lasting_ns(facts: Facts, lines: list[int]) -> int:
         called[path] |= called[paths.parent[path]]
     here = (operators.self_ns > _LONG_NS) & facts.analysis.extent.holds(trace.events.start_ns[operators.nodes])
     nodes, own = operators.nodes[here], operators.self_ns[here]
-    here = (called[attribution.owners.path[nodes]] > 0) & ~named(trace, marked(facts, nodes), _is_product)[nodes]
+    here = (called[attribution.owners.path[nodes]] > 0) & named(trace, marked(facts, nodes), _does_much)[nodes]
     return int((own[here] - _LONG_NS).sum())
 
 
-def _is_product(name: str) -> bool:
-    return _PRODUCT.search(name) is not None
+def _does_much(name: str) -> bool:
+    return _BY_ELEMENT.search(name) is not None
 
 
 def _once_ns(facts: Facts, calls: SlicedCalls, times: int) -> int:
