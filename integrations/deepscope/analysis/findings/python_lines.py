@@ -57,6 +57,8 @@ def _loading_and_loops(facts: Facts) -> Intervals:
 
 WORTH = 0.05
 """A line is named from this share of the wall time on."""
+CHECKED_WORTH = 0.03
+"""A line that makes a distribution is named from here on: what it computes is checked, too."""
 AMONG_CALLS_NS = 500_000
 """A line is Python's own if it calls no module and has so much Python time for each operator that it starts, or calls
 what is known to cost much. What many calls cost is DS007's, and what a module does in Python is the module's."""
@@ -93,7 +95,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     operators, modules = _started(facts)
     mixed, recurs = (modules > 0) | _runs_other_code(facts), _recurs(facts)
     saving = (python * _lasting(facts)).astype(np.int64)
-    worth = saving >= least_ns
+    worth = saving >= np.where(checking, CHECKED_WORTH * facts.wall_ns, least_ns)
     is_known = _known(facts, worth)
     worth &= ((saving >= AMONG_CALLS_NS * operators) | is_known) & ~mixed & recurs
     found = np.zeros(facts.lines, np.bool_)
@@ -149,7 +151,7 @@ def _free_ns(facts: Facts, found: Mask) -> Int64:
 
 def _calling(facts: Facts, names: re.Pattern[str]) -> Mask:
     """Which lines of much time call functions of these names, whose operators count, too; shape (lines,)."""
-    spent = facts.analysis.columns["self_cpu_ns"][:-1] >= max(WORTH * facts.wall_ns, 1)
+    spent = facts.analysis.columns["self_cpu_ns"][:-1] >= max(CHECKED_WORTH * facts.wall_ns, 1)
     result = np.zeros(facts.lines, np.bool_)
     for line in np.flatnonzero(spent).tolist():
         result[line] = any(map(names.fullmatch, calls_on(facts.trace, facts.locations[line])))
