@@ -96,3 +96,42 @@ def test_the_many_operators_of_a_printed_tensor_are_promised_once(findings_of):
 
 def test_with_a_device_other_rules_say_so(findings_of):
     assert findings_of(logging("print(loss)").kernel("gemm", 10 * US, 50 * US, 900 * US), "DS019") == []
+
+
+def in_lightning(*, monitor_us: int = 60, logger_us: int = 60, every: int = 1, text: str = "") -> TraceBuilder:
+    """Ten steps of 1,000 µs in `trainer.fit(…)`, line 9, with a callback and a logger."""
+    action = "[pl][profile]"
+    builder = TraceBuilder().line(FILE, 9, "main", 0, 10_000 * US)
+    for number in range(10):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US)
+        builder.annotation(f"{action}run_training_batch", at + 100 * US, 600 * US).op(
+            "aten::mm", at + 101 * US, 590 * US
+        )
+        if number % every == 0:
+            builder.annotation(
+                f"{action}[Callback]DeviceStatsMonitor.on_train_batch_end", at + 710 * US, monitor_us * US
+            )
+            builder.annotation(f"{action}[Logger]log_metrics", at + 810 * US, logger_us * US)
+    builder.files[0]["text"] = (
+        text or "import lightning as L\n\n\ntrainer = L.Trainer(\n    max_epochs=3)\ntrainer.fit(model)\n"
+    )
+    return builder
+
+
+def test_monitors_and_loggers_of_a_trainer_that_work_in_each_step_are_found_where_it_is_made(findings_of):
+    found = findings_of(in_lightning(), "DS019")
+    assert [(one.line, one.evidence["part"], one.is_measured) for one in found] == [
+        (4, "callback DeviceStatsMonitor", False),
+        (4, "logging", False),
+    ]
+    assert found[0].evidence["monitor_ns"] == 600 * US
+    assert "Take DeviceStatsMonitor out" in found[0].remedy.text
+    assert "log_every_n_steps" in found[1].remedy.text
+    (first, _) = findings_of(in_lightning(text="Trainer()\n\nTrainer()\n"), "DS019")
+    assert (first.file, first.line) == ("", 0)
+
+
+@pytest.mark.parametrize("builder", [in_lightning(every=5), in_lightning(monitor_us=20, logger_us=20)])
+def test_monitors_and_loggers_that_seldom_work_or_do_little_are_not_found(findings_of, builder):
+    assert findings_of(builder, "DS019") == []

@@ -24,6 +24,8 @@ from deepscope.trace.names import evaluated_node, is_backward_root
 
 WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
+FRAMEWORK_WORTH = 0.03
+"""Loggers and monitors of a Trainer are named from here on: it prepares for them, too."""
 SELDOM = 100
 """One step of so many would still log."""
 
@@ -53,7 +55,7 @@ def logging(facts: Facts) -> Intervals:
 
 
 def _logging(facts: Facts) -> Intervals:
-    places = {(one.file, one.line) for one in LOGGING_LINES.found(facts)}
+    places = {(one.file, one.line) for one in LOGGING_LINES.found(facts) if "logging_ns" in one.evidence}
     line = facts.timeline
     here = np.array([(one.file, one.line) in places for one in facts.locations] + [False])[line.location]
     return union(line.start[here], line.end[here])
@@ -89,6 +91,40 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
         )
 
 
+_MONITOR = re.compile(r"callback (\w*(?:Monitor|Stats|ProgressBar|Logger)\w*)")
+_LOGS_OF_LIGHTNING = "logging"
+_TRAINERS = re.compile(r"(?:^|\.)Trainer$")
+
+
+def _find_framework_logs(facts: Facts) -> Iterator[Finding]:
+    """Loggers and monitors of Lightning that work in every step; their spans are in traces of a `DeepProfiler`."""
+    if facts.has_device:
+        return
+    spans, start = facts.attribution.framework, facts.trace.events.start_ns
+    spent = facts.analysis.framework.ns.sum(axis=0)
+    steps = facts.attribution.training.steps.of(start[spans.nodes])
+    for number, part in enumerate(spans.parts):
+        monitor = _MONITOR.fullmatch(part)
+        often = len(set(steps[(spans.part == number) & (steps >= 0)].tolist()))
+        saving = int(spent[number]) - int(spent[number]) // SELDOM
+        is_one = monitor is not None or part == _LOGS_OF_LIGHTNING
+        if not is_one or saving < max(FRAMEWORK_WORTH * facts.wall_ns, 1) or 2 * often < max(facts.steps, 2):
+            continue
+        finding = LOGGING_LINES.finding(
+            facts,
+            location=-1,
+            message=f"{f'callback {monitor[1]}' if monitor else 'the logger'} of the Trainer works in every step",
+            evidence={"monitor_ns": int(spent[number]), "part": part},
+            saving_ns=saving,
+            remedy=f"Take {monitor[1]} out of the Trainer's `callbacks`, or have it work in fewer steps."
+            if monitor
+            else "Let it write one step of many: `Trainer(log_every_n_steps=…)`.",
+            is_bound=True,
+        )
+        file, line = _only_call(facts.trace, "Trainer", _TRAINERS)
+        yield replace(finding, file=file, line=line)
+
+
 def _remedy(*, by_lightning: bool, computes: bool) -> str:
     if by_lightning:
         return _COMPUTE_ONCE if computes else _LOG_SELDOM_IN_LIGHTNING
@@ -107,7 +143,12 @@ def _by_text(facts: Facts, asked: Mask) -> Mask:
     return result
 
 
-LOGGING_LINES = Rule("DS019", "Logging in every step", _find_logging_lines, measured_on=("cpu",))
+def _find_logging(facts: Facts) -> Iterator[Finding]:
+    yield from _find_logging_lines(facts)
+    yield from _find_framework_logs(facts)
+
+
+LOGGING_LINES = Rule("DS019", "Logging in every step", _find_logging, measured_on=("cpu",))
 
 
 MUCH = 0.2
@@ -200,19 +241,23 @@ def _find(facts: Facts) -> Iterator[Finding]:
         saving_ns=saving,
         remedy=_ANOMALY_DETECTION_LIGHTNING if by_trainer else _ANOMALY_DETECTION_REMEDY,
     )
-    file, line = _switch(trace)
+    file, line = _only_call(trace, "detect_anomaly", _SWITCHES)
     yield replace(finding, file=file, line=line)
 
 
-def _switch(trace: Trace) -> tuple[str, int]:
-    """Where anomaly detection is switched on, as the files' text says; ("", 0) where that is not one line."""
+def _only_call(trace: Trace, word: str, names: re.Pattern[str]) -> tuple[str, int]:
+    """Where such a function, whose name has that word, is called, as the texts say; ("", 0) where that is not one
+    line, or a call of several in a row.
+    """
     found = [
         (file.path, line)
         for file in trace.header.texts()
-        if "detect_anomaly" in (file.text or "")
-        for line in lines_calling(trace, file.path, lambda name: _SWITCHES.search(name) is not None)
+        if word in (file.text or "")
+        for line in lines_calling(trace, file.path, lambda name: names.search(name) is not None)
     ]
-    return found[0] if len(found) == 1 else ("", 0)
+    first = min(found, default=("", 0))
+    is_one = found and {path for path, _ in found} == {first[0]} and max(found)[1] - first[1] + 1 == len(found)
+    return first if is_one else ("", 0)
 
 
 def _kept_stacks(facts: Facts) -> tuple[Int64, int]:
