@@ -45,6 +45,8 @@ _CHEAP = 0.05
 """A finding that could save this share of the time is worth a look."""
 _LEAST = 0.1
 """A line with less of what the sentence is about is not named."""
+_NEARLY_ALL = 0.9
+"""A line with this share of the cost, as one that calls a trainer, tells little by itself."""
 _LONGEST = 60
 """Characters of a name."""
 _MOST_OF_RUN = 0.4
@@ -260,9 +262,20 @@ def _words(one: _Candidate, line: Line | None, profile: Profile) -> str:
         return f"The device is busy for {share}{verdict}"
     if line is None:
         return f"Runs on the CPU: operators and Python take {share}"
+    part = Costs.of(profile).share(line)
     kind = "Python" if one.cause == "Python" else "operators"
-    share = share_text(Costs.of(profile).share(line), 1)
-    return f"Runs on the CPU: {share} of the cost is at {place}, mostly {kind}{estimate}"
+    if kind == "operators" and (part or 0.0) >= _NEARLY_ALL:
+        kind += _most_of_them(profile)
+    return f"Runs on the CPU: {share_text(part, 1)} of the cost is at {place}, mostly {kind}{estimate}"
+
+
+def _most_of_them(profile: Profile) -> str:
+    """The operator that most of the operators' time goes to; "" for none."""
+    whole_ns = sum(one.self_device_ns for one in profile.operators)
+    first = max(profile.operators, key=lambda one: one.self_device_ns, default=None)
+    if first is None or 2 * first.self_device_ns < whole_ns or first.name in {"", NO_OPERATOR}:
+        return ""
+    return f", most of them {first.name[:_LONGEST]} ({share_text(first.self_device_ns, whole_ns)})"
 
 
 def _rival_words(one: _Candidate, profile: Profile, *, beside: RunCause) -> str:

@@ -161,6 +161,27 @@ def test_a_line_that_recording_slowed_is_named_with_the_word_that_its_cost_is_an
     )
 
 
+@pytest.mark.parametrize(
+    ("of_fit", "of_cat", "words"),
+    [
+        (199, 150, "mostly operators, most of them aten::cat (75.0%)."),
+        (199, 50, "mostly operators."),
+        (150, 150, "mostly operators."),
+    ],
+)
+def test_of_a_line_with_nearly_all_of_the_cost_the_operator_that_takes_most_is_named(
+    of_fit: int, of_cat: int, words: str
+) -> None:
+    fit, other = line(TRAIN, 3, "main", 2 * of_fit * MS), line(TRAIN, 4, "main", (200 - of_fit) * MS)
+    profile = run({"CPU": 200}, lines=[fit, other], metric="cpu_self")
+    first, *_ = profile.operators
+    profile.operators = [
+        structs.replace(first, name=name, self_device_ns=time * MS)
+        for name, time in (("aten::cat", of_cat), ("aten::mm", 100 - of_cat // 2), ("aten::add", 100 - of_cat // 2))
+    ]
+    assert run_verdict(profile).sentence.endswith(f"at train.py:3, {words}")
+
+
 def test_nothing_is_concluded_from_lines_that_recording_slowed() -> None:
     slowed = line(TRAIN, 3, "main", 0, python_ns=150 * MS, slowed=True)
     said = run_verdict(run({"CPU": 200}, lines=[slowed], metric="cpu_self"))
