@@ -275,7 +275,14 @@ def _most_of_them(profile: Profile) -> str:
     first = max(profile.operators, key=lambda one: one.self_device_ns, default=None)
     if first is None or 2 * first.self_device_ns < whole_ns or first.name in {"", NO_OPERATOR}:
         return ""
-    return f", most of them {first.name[:_LONGEST]} ({share_text(first.self_device_ns, whole_ns)})"
+    words = f", most of them {first.name[:_LONGEST]} ({share_text(first.self_device_ns, whole_ns)})"
+    if profile.trace.stage != "validate" or first.name != "aten::cat":
+        return words
+    settings = profile.trace.recording.get("settings")
+    frameworks = settings.get("frameworks") if isinstance(settings, dict) else ()
+    is_transformers = isinstance(frameworks, list) and "transformers.Trainer" in frameworks
+    option = " (of transformers' Trainer: `preprocess_logits_for_metrics=…`)" if is_transformers else ""
+    return f"{words}: what the model returns is gathered; keep what metrics need of it{option}"
 
 
 def _rival_words(one: _Candidate, profile: Profile, *, beside: RunCause) -> str:

@@ -180,6 +180,10 @@ def test_of_a_line_with_nearly_all_of_the_cost_the_operator_that_takes_most_is_n
         for name, time in (("aten::cat", of_cat), ("aten::mm", 100 - of_cat // 2), ("aten::add", 100 - of_cat // 2))
     ]
     assert run_verdict(profile).sentence.endswith(f"at train.py:3, {words}")
+    profile.trace.stage = "validate"
+    assert ("keep what metrics need of it." in run_verdict(profile).sentence) == ("aten::cat" in words)
+    profile.trace.recording["settings"] = {"frameworks": ["transformers.Trainer"]}
+    assert ("`preprocess_logits_for_metrics=…`" in run_verdict(profile).sentence) == ("aten::cat" in words)
 
 
 def test_nothing_is_concluded_from_lines_that_recording_slowed() -> None:
