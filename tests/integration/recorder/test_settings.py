@@ -24,6 +24,9 @@ def settings_of(folder: Path) -> ProcessSettings:
     return found
 
 
+TENSORS = "torch.utils.data.dataset.TensorDataset"
+
+
 class Odd(DataLoader):
     """A loader whose settings cannot be asked for."""
 
@@ -59,8 +62,8 @@ def test_loaders_optimizers_and_flags_are_told(tmp_path, monkeypatch):
     found = settings_of(tmp_path)
     assert (found.autocast, found.matmul_precision, found.cudnn_benchmark) == ("bfloat16", "high", True)
     assert (found.anomaly, found.deterministic, found.threads) == (False, False, torch.get_num_threads())
-    assert LoaderSettings(batch_size=8) in found.loaders
-    expected = LoaderSettings(num_workers=2, batch_size=4, persistent_workers=True, prefetch_factor=3)
+    assert LoaderSettings(batch_size=8, dataset=TENSORS) in found.loaders
+    expected = LoaderSettings(num_workers=2, batch_size=4, persistent_workers=True, prefetch_factor=3, dataset=TENSORS)
     assert expected in found.loaders
     assert OptimizerSettings("SGD", foreach=False, parameters=2) in [_plain(one) for one in found.optimizers]
     assert OptimizerSettings("AdamW", parameters=2) in [_plain(one) for one in found.optimizers]

@@ -354,6 +354,18 @@ def test_results_that_nobody_uses_save_their_part_of_the_lines_work(findings_of)
     assert findings_of(recorded({"places": PLACES, "results": [little]}), "DS037") == []
 
 
+def test_what_a_trainer_computes_for_nobody_cannot_be_left_out(findings_of):
+    row = {"place": 0, "whole": False, "result_bytes": 64, "operators": [[0, "aten::mm", 1, 1]]}
+    builder = recorded({"places": PLACES, "results": [row]})
+    for number in range(2):
+        builder.annotation("Optimizer.step#AdamW.step", (number * 1000 + 12) * US, 5 * US)
+    assert findings_of(builder, "DS037") == []
+    builder = recorded({"places": PLACES, "results": [row | {"module": "Net"}]})
+    for number in range(2):
+        builder.annotation("Optimizer.step#AdamW.step", (number * 1000 + 12) * US, 5 * US)
+    assert len(findings_of(builder, "DS037")) == 1
+
+
 def partly(**changes: Any) -> dict[str, Any]:
     row = {"place": 0, "first": 2, "rows": 768, "read_rows": 192, "whole": True, "result_bytes": 64}
     row["operators"] = [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0], [2, "aten::mul", 1, 0]]

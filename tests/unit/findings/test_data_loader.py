@@ -137,13 +137,20 @@ def test_a_line_with_a_remedy_of_its_own_may_be_saved_as_a_whole(findings_of):
     assert line.saving_ns == 3 * 800 * US
 
 
-def test_samples_taken_one_by_one_from_memory_want_whole_batches_and_no_processes(findings_of):
-    builder = steps(450, kernel=None)
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [("torch.utils.data.dataset.TensorDataset", "whole batches"), ("datasets.arrow_dataset.Dataset", "Array3D")],
+)
+def test_samples_taken_one_by_one_from_memory_want_whole_batches_or_arrays_and_no_processes(
+    findings_of, dataset: str, words: str
+):
+    settings = {"loaders": [{"dataset": dataset}], "frameworks": ["transformers.Trainer"]}
+    builder = steps(450, kernel=None, deepscope={"settings": settings})
     for number in range(3):
         for sample in range(64):
             builder.op("aten::select", (number * 1000 + 5 + 6 * sample) * US, 3 * US)
     (found,) = findings_of(builder, "DS003")
-    assert "whole batches" in found.remedy.text
+    assert words in found.remedy.text
     assert "num_workers" not in found.remedy.text
 
 

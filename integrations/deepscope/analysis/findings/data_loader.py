@@ -13,7 +13,7 @@ from deepscope.analysis.array_ops.ancestry import self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.library_options import framework_option, keeps_workers, loader_workers
+from deepscope.analysis.findings.library_options import framework_option, keeps_workers, loader_workers, loads_from
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import loops_around, loops_in_function
@@ -179,6 +179,7 @@ def _find_data_loader(facts: Facts) -> Iterator[Finding]:
         for name in ("loader_wait_ns", "worker_ns", "worker_cpu_ns")
         if (ns := int(facts.analysis.columns[name].sum()))
     }
+    remedy = _remedy(facts, by_line)
     yield DATA_LOADER.finding(
         facts,
         location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
@@ -186,7 +187,7 @@ def _find_data_loader(facts: Facts) -> Iterator[Finding]:
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),
         evidence=evidence,
         saving_ns=max(saving, cured),
-        remedy=_remedy(facts, by_line) + framework_option(facts, DATA_LOADER.code),
+        remedy=remedy + (framework_option(facts, DATA_LOADER.code) if "num_workers" in remedy else ""),
         is_bound=cured > saving,
     )
 
@@ -220,6 +221,11 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     function, called_at = (None, []) if slowest else _slowest_function(facts)
     is_by_sample = function is None or function.function.rsplit(".", 1)[-1] in _GETTERS
     if not slowest and is_by_sample and _is_of_small_calls(facts):
+        if loads_from(facts.trace, "datasets"):
+            return (
+                "A data set of the library `datasets` makes tensors of nested lists number by number: give it arrays "
+                "with their types (`Features({…: Array3D(shape, dtype)})`), or keep tensors in a data set of yours."
+            )
         return (
             "Take whole batches (`dataset[indices]`, or a `BatchSampler` as the `sampler` with `batch_size=None`), "
             "transformed beforehand or together: most of it is calls for single samples, which cost more to send "

@@ -36,6 +36,12 @@ def loader_workers(trace: Trace) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
+def loads_from(trace: Trace, package: str) -> bool:
+    """Whether the data sets of all data loaders are of a package."""
+    loaders = _loaders(trace)
+    return bool(loaders) and all(loader.dataset.startswith(f"{package}.") for loader in loaders)
+
+
 def keeps_workers(trace: Trace) -> bool:
     """Whether all data loaders with worker processes keep them from one epoch to the next."""
     with_workers = [loader for loader in _loaders(trace) if loader.num_workers]

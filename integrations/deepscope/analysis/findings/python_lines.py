@@ -93,7 +93,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if int(python.sum()) + LINE_NS * int(columns["calls"].sum()) < least_ns:
         return
     operators, modules = _started(facts)
-    mixed, recurs = (modules > 0) | _runs_other_code(facts), _recurs(facts)
+    mixed, recurs = (modules > 0) | runs_other_code(facts), _recurs(facts)
     saving = (python * _lasting(facts)).astype(np.int64)
     worth = saving >= np.where(checking, CHECKED_WORTH * facts.wall_ns, least_ns)
     is_known = _known(facts, worth)
@@ -231,7 +231,7 @@ def _started(facts: Facts) -> tuple[Int64, Int64]:
     return outer, modules
 
 
-def _runs_other_code(facts: Facts) -> Mask:
+def runs_other_code(facts: Facts) -> Mask:
     """Lines whose Python is another's: they run autograd's engine, an optimizer or compiled code; shape (lines,)."""
     attribution, calls = facts.attribution, facts.attribution.calls
     optimizers = named(facts.trace, of_kind(facts.trace, Kind.ANNOTATION), _is_an_optimizers)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from deepscope.analysis.findings.audited_work import (
     WORTH,
     audit_of,
@@ -15,6 +17,7 @@ from deepscope.analysis.findings.audited_work import (
     unused_ns,
 )
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.python_lines import runs_other_code
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.tiny_operators import looping_lines
 from deepscope.quantities import count_text
@@ -34,12 +37,15 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 
 def _find_unused_results(facts: Facts) -> Iterator[Finding]:
+    trainers = set(np.flatnonzero(facts.once(runs_other_code)).tolist())
     for one in audit_of(facts).results:
         saving_ns = unused_ns(facts, one.operators, backward=False)
         if one.is_number and location_of(facts, one.place) in looping_lines(facts):
             continue  # whose time DS007 claims
         if one.module in _RECURRENT and not one.whole:
             continue  # they return their last state unasked
+        if not one.module and location_of(facts, one.place) in trainers:
+            continue  # where nobody can leave it out
         what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
         if one.is_number:
             what = "what is computed here is read as numbers, and nothing else uses it"

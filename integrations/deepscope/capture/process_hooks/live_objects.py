@@ -112,6 +112,8 @@ def settings(
     return found
 
 
+_LONGEST = 200
+"""Characters of a name."""
 _FLAGS: dict[str, Callable[[], Any]] = {
     "matmul_precision": torch.get_float32_matmul_precision,
     "cudnn_tf32": lambda: bool(torch.backends.cudnn.allow_tf32),
@@ -152,12 +154,14 @@ def _describe_all(objects: list[Any], tell: Callable[[Any], Record]) -> list[Rec
 
 
 def _loader(loader: Any) -> LoaderSettings:
+    dataset = type(loader.dataset)
     return LoaderSettings(
         num_workers=int(loader.num_workers),
         batch_size=int(loader.batch_size or 0),
         pin_memory=bool(loader.pin_memory),
         persistent_workers=bool(loader.persistent_workers),
         prefetch_factor=int(loader.prefetch_factor or 0) if loader.num_workers else 0,
+        dataset=f"{dataset.__module__}.{dataset.__qualname__}"[:_LONGEST],
     )
 
 

@@ -19,6 +19,8 @@ class LoaderSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     persistent_workers: bool = False
     prefetch_factor: Count = 0
     """Batches that each worker makes ahead; 0 without workers."""
+    dataset: str = ""
+    """Module and class of the data set."""
 
 
 class OptimizerSettings(msgspec.Struct, frozen=True, omit_defaults=True):
