@@ -120,6 +120,17 @@ def test_a_loop_saves_what_its_lines_take_less_one_call(findings_of):
     assert (found.line, found.evidence["calls_per_step"]) == (10, 16)
 
 
+def test_what_has_no_gradient_may_be_a_matter_of_the_data(findings_of):
+    with_gradient = found_in(findings_of, sliced(module=""), "DS034")
+    assert "in the data set" not in with_gradient.remedy.text
+    builder = TraceBuilder(deepscope={"audit": {"format": 1, "steps": 2, "operators": 9, **sliced(module="")}})
+    for number in range(2):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 10, "main", at, 700 * US).op("aten::mm", at + US, 600 * US)
+    (found,) = findings_of(builder, "DS034")
+    assert found.remedy.text.endswith("made once, in the data set.")
+
+
 def test_operators_that_do_much_for_each_element_take_as_long_for_all_slices(findings_of):
     builder = recorded(sliced())
     for number in range(2):

@@ -36,6 +36,7 @@ _PASSES = 3
 """What a forward operator writes is read again, and the backward pass has as much to do."""
 _WHOLE = {"LSTMCell": "nn.LSTM", "GRUCell": "nn.GRU", "RNNCell": "nn.RNN"}
 """The module that takes a whole sequence, for one that takes a step of it."""
+_OF_DATA = "It has no gradient: what depends on the data alone is made once, in the data set."
 _CHOSEN = "?"
 """What has no dotted name: `self.experts[choice](token)`."""
 
@@ -48,6 +49,8 @@ class _Loop:
     lines: list[int]
     cost_ns: int
     saving_ns: int
+    is_differentiated: bool
+    """Whether backward work goes back to it."""
 
 
 def sliced_lines(facts: Facts) -> set[int]:
@@ -110,7 +113,8 @@ def _remedy(facts: Facts, loop: _Loop) -> str:
             "them; a linear layer on each window is a convolution (`nn.Conv1d`)."
         )
     if not calls.module:
-        return "Do it on whole tensors: operators take all slices at once, and `a[:, None]` with `b[None]` all pairs."
+        words = "Do it on whole tensors: operators take all slices at once, and `a[:, None]` with `b[None]` all pairs."
+        return words if loop.is_differentiated else f"{words} {_OF_DATA}"
     if calls.dimension == 0:
         return "Call it once with the whole tensor; a loss then takes all results, and averages or sums them itself."
     return (
@@ -125,12 +129,13 @@ def _loops(facts: Facts) -> list[_Loop]:
         lines = [line for place in (calls.place, *calls.others) if (line := location_of(facts, place)) >= 0]
         if not lines or location_of(facts, calls.place) < 0 or (calls.is_chain and calls.module not in _WHOLE):
             continue
-        cost_ns = _cost_ns(facts, lines)
+        cpu_ns, backward_ns = _cost_ns(facts, lines)
+        cost_ns = cpu_ns + backward_ns
         times = _nested_times(facts, calls, lines[0])
         least_ns = max(_once_ns(facts, calls, times), cost_ns // times, _lasting_ns(facts, lines))
         saving_ns = cost_ns - least_ns
         if saving_ns >= max(WORTH * facts.wall_ns, 1):
-            found.append(_Loop(calls, lines, cost_ns, saving_ns))
+            found.append(_Loop(calls, lines, cost_ns, saving_ns, backward_ns > 0))
     apart: list[_Loop] = []
     for loop in sorted(found, key=lambda one: -one.saving_ns):  # what a loop calls is a part of what it promises
         if not is_below(facts, loop.lines[0], {line for one in apart for line in one.lines}):
@@ -138,13 +143,13 @@ def _loops(facts: Facts) -> list[_Loop]:
     return apart
 
 
-def _cost_ns(facts: Facts, lines: list[int]) -> int:
+def _cost_ns(facts: Facts, lines: list[int]) -> tuple[int, int]:
     """What runs below these lines costs: their time on the CPU, and the backward work that goes back to them."""
     paths, by_path = facts.attribution.paths, facts.analysis.by_path
     group = np.full(facts.lines, -1, np.int64)
     group[lines] = 0
     _, backward_ns, cpu_ns, _ = paths.totals(by_path, group, 1)[0].tolist()
-    return int(cpu_ns + backward_ns // facts.devices)
+    return int(cpu_ns), int(backward_ns // facts.devices)
 
 
 def _nested_times(facts: Facts, calls: SlicedCalls, line: int) -> int:
@@ -242,7 +247,7 @@ def _alike(facts: Facts) -> list[_Alike]:
         line = location_of(facts, calls.place)
         if line < 0 or is_below(facts, line, loops):
             continue
-        calls_ns = _cost_ns(facts, [line])
+        calls_ns = sum(_cost_ns(facts, [line]))
         pure_ns = min(calls_ns, _CALL_NS * calls.operators * max(facts.steps, 1))
         saving_ns = pure_ns - pure_ns // calls.modules
         saving_ns += _fewer_parameters_ns(facts, calls)
