@@ -101,7 +101,6 @@ def test_peaks_are_given_on_the_command_line(written: Path) -> None:
 def test_the_report_goes_to_a_file_when_asked(written: Path, tmp_path: Path) -> None:
     done = run("report", str(written), "-o", str(tmp_path / "out.txt"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert "aten::mm" not in (tmp_path / "out.txt").read_text()
     assert "train.py:3" in (tmp_path / "out.txt").read_text()
     assert "cannot be written" in fails("report", str(written), "-o", str(tmp_path / "no" / "such" / "folder"))
 
