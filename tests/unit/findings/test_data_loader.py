@@ -262,6 +262,21 @@ def test_how_the_slowest_function_gets_cheaper_is_known_by_the_line_that_calls_i
     assert words in found.remedy.text
 
 
+def test_the_slowest_line_gets_cheaper_by_how_its_function_is_called(findings_of):
+    builder = TraceBuilder()
+    for number in range(3):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).line(FILE, 2, "main", at, 800 * US)
+        builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 800 * US)
+        builder.line(FILE, 22, "collate", at + 10 * US, 700 * US).line(FILE, 31, "encode", at + 20 * US, 680 * US)
+        builder.line(FILE, 3, "main", at + 800 * US, 200 * US).op("aten::mm", at + 820 * US, 150 * US)
+    text = ["def collate(rows):", "    x = 1", "    ids = tokenizer.encode(rows)", *[""] * 6, "def encode(rows):"]
+    builder.files[0]["text"] = "\n" * 19 + "\n".join([*text, "    ids = []", "    y = 1"])
+    (found,) = findings_of(builder, "DS003")
+    assert found.remedy.text.startswith("Make line 31 (encode) cheaper")
+    assert "Tokenize once before training" in found.remedy.text
+
+
 def test_a_model_that_runs_below_the_line_that_asks_for_batches_makes_none(findings_of):
     """As where a trainer's one line asks for batches and calls the model."""
     builder = TraceBuilder()

@@ -217,8 +217,10 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     has_workers = _has_workers(facts)
     if has_workers:
         return _with_workers(facts)
-    slowest = _slowest(facts, spent_ns)
-    function, called_at = (None, []) if slowest else _slowest_function(facts)
+    function, called_at = _slowest_function(facts)
+    known = next((words for one in called_at if (words := line_remedy(facts.trace, one))), "")
+    slowest = _slowest(facts, spent_ns, known)
+    function = None if slowest else function
     is_by_sample = function is None or function.function.rsplit(".", 1)[-1] in _GETTERS
     if not slowest and is_by_sample and _is_of_small_calls(facts):
         if loads_from(facts.trace, "datasets"):
@@ -233,28 +235,32 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         )
     if function is not None:
         place = Path(function.file).name + (f":{function.first_line}" if function.first_line else "")
-        cure = next((known for one in called_at if (known := line_remedy(facts.trace, one))), "")
-        if not cure:
-            cure = f"{_BY_NUMBER if loops_in_function(facts.trace, function) else ''} {_KEEP}".lstrip()
+        cure = known or f"{_BY_NUMBER if loops_in_function(facts.trace, function) else ''} {_KEEP}".lstrip()
         words = f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
         slowest = f"{words} {cure}"
-    known = "" if has_workers is not None else ": the trace does not say how many it has"
+    unknown = "" if has_workers is not None else ": the trace does not say how many it has"
     cores = facts.usable_cores
     if cores == 1:
         return (slowest or "Prepare the data beforehand.") + " There is one core: processes would not run beside it."
     there = f"; {cores} cores are there" if cores else ""
-    processes = f"Load in other processes (`num_workers` of the `DataLoader`, `persistent_workers=True`{known}{there})."
+    processes = (
+        f"Load in other processes (`num_workers` of the `DataLoader`, `persistent_workers=True`{unknown}{there})."
+    )
     return f"{slowest} {processes}" if slowest else processes
 
 
-def _slowest(facts: Facts, spent_ns: Int64) -> str:
-    """Advice for the line of the user's that makes most of the batches; "" where none does."""
+def _slowest(facts: Facts, spent_ns: Int64, known: str) -> str:
+    """Advice for the line of the user's that makes most of the batches; "" where none does.
+
+    `known` is what helps by how its function is called, "" for nothing; what it calls itself says more.
+    """
     line = _slowest_line(facts, spent_ns)
     if line < 0:
         return ""
     place = facts.locations[line]
     what = f"line {place.line} ({place.function})"
-    return _cheaper(f"Make {what} cheaper: most of the loading is spent there.", facts, line)
+    words = f"Make {what} cheaper: most of the loading is spent there."
+    return f"{words} {known}" if known and not line_remedy(facts.trace, place) else _cheaper(words, facts, line)
 
 
 def _slowest_line(facts: Facts, spent_ns: Int64) -> int:

@@ -102,8 +102,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(worth).tolist():
         place = facts.locations[line]
         calls = calls_on(facts.trace, place)
-        loops = repeats_within(facts.trace, place) or (not place.exact and loops_in_function(facts.trace, place))
-        if calls and not (loops or is_known[line]) and all(_TORCHS.search(name) for name in calls):
+        loops = repeats_within(facts.trace, place)
+        is_function = not place.exact and loops_in_function(facts.trace, place)
+        if calls and not (loops or is_function or is_known[line]) and all(_TORCHS.search(name) for name in calls):
             continue
         found[line] = True
         yield RULE.finding(
@@ -118,7 +119,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
             },
             saving_ns=int(saving[line]),
             is_bound=bool(checking[line]),  # without its checks a distribution takes some time, too
-            remedy=line_remedy(facts.trace, place) or (_OF_LOOPS if loops else _OF_CALLS),
+            remedy=line_remedy(facts.trace, place)
+            or (_OF_FUNCTIONS if is_function else _OF_LOOPS if loops else _OF_CALLS),
         )
     for one in python_functions(facts, _free_ns(facts, found), mixed, least_ns):
         if not recurs[one.line]:
