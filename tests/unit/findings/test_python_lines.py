@@ -224,7 +224,16 @@ def test_a_known_call_is_found_although_it_starts_operators_and_no_module(findin
     assert findings_of(builder, "DS013") == []
 
 
-@pytest.mark.parametrize("text", ["tensor.load()", "locate(x)[0]", "self.opened = reopen(x)", "accuracy(x, y)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tensor.load()",
+        "locate(x)[0]",
+        "y = torch.tensor(np.stack(rows, 1))",
+        "self.opened = reopen(x)",
+        "accuracy(x, y)",
+    ],
+)
 def test_names_that_only_look_like_these_say_nothing(findings_of, text):
     (found,) = findings_of(with_text(text), "DS013")
     assert found.remedy.text.startswith("Do it every N steps, once before the loop")

@@ -221,7 +221,7 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     known = next((words for one in called_at if (words := line_remedy(facts.trace, one))), "")
     slowest = _slowest(facts, spent_ns, known)
     function = None if slowest else function
-    is_by_sample = function is None or function.function.rsplit(".", 1)[-1] in _GETTERS
+    is_by_sample = function is None or _gets_one(function)
     if not slowest and is_by_sample and _is_of_small_calls(facts):
         if loads_from(facts.trace, "datasets"):
             return (
@@ -249,6 +249,10 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     return f"{slowest} {processes}" if slowest else processes
 
 
+def _gets_one(place: Location) -> bool:
+    return place.function.rsplit(".", 1)[-1] in _GETTERS
+
+
 def _slowest(facts: Facts, spent_ns: Int64, known: str) -> str:
     """Advice for the line of the user's that makes most of the batches; "" where none does.
 
@@ -258,6 +262,8 @@ def _slowest(facts: Facts, spent_ns: Int64, known: str) -> str:
     if line < 0:
         return ""
     place = facts.locations[line]
+    if _gets_one(place) and not (known or _cure(facts, line)) and _is_of_small_calls(facts):
+        return ""  # whole batches are what helps
     what = f"line {place.line} ({place.function})"
     words = f"Make {what} cheaper: most of the loading is spent there."
     return f"{words} {known}" if known and not line_remedy(facts.trace, place) else _cheaper(words, facts, line)

@@ -22,6 +22,9 @@ def _for(uses: tuple[str, ...], words: str, *, is_lazy: bool = False) -> _Remedy
     return _Remedy(re.compile("|".join(uses)), words, is_lazy)
 
 
+_OF_LISTS = "Let NumPy or torch make whole arrays (`np.stack(…)`, `torch.from_numpy(…)`): lists go number by number."
+_OF_ARRAYS = re.compile(r"(?:np|numpy)\.")
+"""A line that makes a tensor of what NumPy makes has no list."""
 DISTRIBUTIONS = re.compile(
     r"(?:(?:torch\.)?(?:distributions|dist|D|td)\.)?"
     r"(?:Independent|Normal|MultivariateNormal|LogNormal|Categorical|OneHotCategorical|Bernoulli|Beta|Gamma|Dirichlet|Laplace"
@@ -123,7 +126,7 @@ _REMEDIES = (
     ),
     _for(
         (r"torch\.(?:tensor|as_tensor|[A-Z]\w*Tensor)",),
-        "Let NumPy or torch make whole arrays (`np.stack(…)`, `torch.from_numpy(…)`): lists go number by number.",
+        _OF_LISTS,
     ),
 )
 """The first that fits a line holds."""
@@ -133,6 +136,8 @@ def line_remedy(trace: Trace, location: Location) -> str:
     """What to do about a line, by what it calls or indexes; "" where nothing is known of that, or of its text."""
     here, before = uses_on(trace, location), uses_behind(trace, location)
     for one in _REMEDIES:
+        if one.words == _OF_LISTS and any(map(_OF_ARRAYS.match, here)):
+            continue
         if any(map(one.uses.fullmatch, here + before if one.is_lazy else here)):
             return one.words
     return ""
