@@ -145,7 +145,7 @@ def test_operators_that_do_much_for_each_element_take_as_long_for_all_slices(fin
         builder.line(FILE, 10, "main", (number * 1000 + 900) * US, 90 * US)
         builder.op("aten::sort", (number * 1000 + 902) * US, 86 * US)
     (found,) = findings_of(builder, "DS034")
-    assert found.saving_ns == 2 * (700 + 90 - (86 - 30)) * US
+    assert found.saving_ns == 2 * (700 + 90 - (86 - 10)) * US
 
 
 def test_loops_over_two_tensors_in_each_other_are_one_call_together_if_their_line_runs_so_often(findings_of):
