@@ -24,7 +24,11 @@ WORTH = 0.05
 """A loop is named if one call would save at least this share of the wall time."""
 _CALL_NS = 10_000
 """What an operator takes however little it has to do, with the Python around it."""
-_BY_ELEMENT = re.compile(r"sort|topk|unique|cum(?:sum|prod)|exp|log|tanh|erf|pow|sqrt|sin|cos|fft|linalg|random|normal")
+_LONG = 3
+"""An operator that takes so many times as long has much to do."""
+_BY_ELEMENT = re.compile(
+    r"aten::_?(?:sort|topk|unique\w*|cumsum|cumprod|exp|log|(?:log_)?softmax|tanh|erf|pow|sqrt|sin|cos|fft_\w+|linalg_\w+)_?"
+)
 """Operators that do much for each element. What others take longer for slices is memory, a gradient of the whole tensor
 for each slice first of all, or a product, whose operations are known."""
 _CPU_FLOPS, _CPU_BYTES = 50e9, 10e9
@@ -165,7 +169,7 @@ def _nested_times(facts: Facts, calls: SlicedCalls, line: int) -> int:
 
 
 def _lasting_ns(facts: Facts, lines: list[int]) -> int:
-    """What operators with much to do for each element take beyond `_CALL_NS` each, below these lines on the CPU.
+    """What long operators with much to do for each element take beyond `_CALL_NS` each, below these lines on the CPU.
 
     They take as long for all slices at once.
     """
@@ -177,14 +181,14 @@ def _lasting_ns(facts: Facts, lines: list[int]) -> int:
     called[np.isin(paths.location, lines)] = 1
     for path in np.flatnonzero(paths.parent >= 0).tolist():
         called[path] |= called[paths.parent[path]]
-    here = (operators.self_ns > _CALL_NS) & facts.analysis.extent.holds(trace.events.start_ns[operators.nodes])
+    here = (operators.self_ns > _LONG * _CALL_NS) & facts.analysis.extent.holds(trace.events.start_ns[operators.nodes])
     nodes, own = operators.nodes[here], operators.self_ns[here]
     here = (called[attribution.owners.path[nodes]] > 0) & named(trace, marked(facts, nodes), _does_much)[nodes]
     return int((own[here] - _CALL_NS).sum())
 
 
 def _does_much(name: str) -> bool:
-    return _BY_ELEMENT.search(name) is not None
+    return _BY_ELEMENT.fullmatch(name) is not None
 
 
 def _once_ns(facts: Facts, calls: SlicedCalls, times: int) -> int:
