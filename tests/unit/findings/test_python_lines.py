@@ -153,6 +153,11 @@ def test_what_torch_does_outside_operators_is_not_the_lines_python(findings_of, 
     assert findings_of(with_text(text), "DS013") == []
 
 
+@pytest.mark.parametrize("text", ["xs, ys = [], []", "batch = None", "seen: dict = {}", "del batch, target"])
+def test_letting_go_of_what_names_held_is_not_the_lines_python(findings_of, text):
+    assert findings_of(with_text(text), "DS013") == []
+
+
 def test_a_comprehension_wants_whole_arrays_and_a_librarys_function_to_be_called_less_often(findings_of):
     (found,) = findings_of(with_text("mask = torch.tensor([n % 7 for n in range(9)])"), "DS013")
     assert "whole arrays" in found.remedy.text

@@ -17,7 +17,13 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import DISTRIBUTIONS, line_remedy
 from deepscope.analysis.findings.python_functions import python_functions
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import calls_on, is_of_several_lines, loops_in_function, repeats_within
+from deepscope.analysis.findings.source_text import (
+    calls_on,
+    is_of_several_lines,
+    loops_in_function,
+    only_lets_go,
+    repeats_within,
+)
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
@@ -105,6 +111,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
         loops = repeats_within(facts.trace, place)
         is_function = not place.exact and loops_in_function(facts.trace, place)
         if calls and not (loops or is_function or is_known[line]) and all(_TORCHS.search(name) for name in calls):
+            continue
+        if only_lets_go(facts.trace, place):
             continue
         found[line] = True
         yield RULE.finding(

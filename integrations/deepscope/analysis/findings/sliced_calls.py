@@ -31,7 +31,7 @@ _BY_ELEMENT = re.compile(
 )
 """Operators that do much for each element. What others take longer for slices is memory, a gradient of the whole tensor
 for each slice first of all, or a product, whose operations are known."""
-_CPU_FLOPS, _CPU_BYTES = 50e9, 10e9
+_CPU_FLOPS, _CPU_BYTES = 80e9, 10e9
 """A second, of one core, in operators with much to do."""
 _DEVICE_FLOPS, _DEVICE_BYTES = 20e12, 500e9
 _PASSES = 3
@@ -239,6 +239,7 @@ def _find_alike(facts: Facts) -> Iterator[Finding]:
             },
             saving_ns=one.saving_ns,
             remedy=_ONE_TABLE if "embedding" in calls.operator else _STACKED,
+            is_bound="embedding" in calls.operator,
         )
 
 
@@ -274,4 +275,4 @@ def _fewer_parameters_ns(facts: Facts, calls: AlikeModules) -> int:
     return int(each_ns * min(joined * max(facts.steps, 1), len(gathers)))
 
 
-ALIKE_MODULES = Rule("DS046", "Modules alike called one after the other", _find_alike)
+ALIKE_MODULES = Rule("DS046", "Modules alike called one after the other", _find_alike, measured_on=("cpu",))

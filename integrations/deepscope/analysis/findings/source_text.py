@@ -209,6 +209,21 @@ def is_returned(trace: Trace, location: Location) -> bool:
     return bool(read) and all(names == _stored(statement) and len(names) == 1 for names in read)
 
 
+def only_lets_go(trace: Trace, location: Location) -> bool:
+    """Whether a line only gives names new, empty values (`xs, ys = [], []`, `del x`): what takes its time is to let go
+    of what they held. False if unknown."""
+    statement = _statement(trace, location) if location.exact else None
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return statement.value is not None and _is_empty(statement.value)
+    return isinstance(statement, ast.Delete)
+
+
+def _is_empty(value: ast.expr) -> bool:
+    if isinstance(value, (ast.List, ast.Tuple)):
+        return all(_is_empty(one) for one in value.elts)
+    return isinstance(value, ast.Constant) or (isinstance(value, ast.Dict) and not value.keys)
+
+
 def _statement(trace: Trace, location: Location) -> ast.stmt | None:
     """The innermost statement that a line is of."""
     tree = _tree(_text(trace, location.file)) if location.exact else None
