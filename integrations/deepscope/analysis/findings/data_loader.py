@@ -135,6 +135,8 @@ DATA_LOADER_WORTH = 0.05
 """Loading is named from this share of the wall time on."""
 ENOUGH = 0.5
 """What makes this part of the loading, or of its batches, is named as the cause."""
+SENT_NS = 100_000
+"""A sample that takes less to make costs more to send between processes."""
 SMALL_NS = 60_000
 """Loading with an operator in each so short time, or more of them, makes nothing that is worth a process."""
 
@@ -262,11 +264,20 @@ def _slowest(facts: Facts, spent_ns: Int64, known: str) -> str:
     if line < 0:
         return ""
     place = facts.locations[line]
-    if _gets_one(place) and not (known or _cure(facts, line)) and _is_of_small_calls(facts):
+    is_quick = facts.loading_ns < SENT_NS * _samples(facts, place)
+    if _gets_one(place) and is_quick and not (known or _cure(facts, line)) and _is_of_small_calls(facts):
         return ""  # whole batches are what helps
     what = f"line {place.line} ({place.function})"
     words = f"Make {what} cheaper: most of the loading is spent there."
     return f"{words} {known}" if known and not line_remedy(facts.trace, place) else _cheaper(words, facts, line)
+
+
+def _samples(facts: Facts, getter: Location) -> int:
+    """How often a data set's function ran: as the line of it that ran least."""
+    calls = facts.analysis.columns["calls"]
+    numbers = function_numbers(facts.locations)
+    own = calls[:-1][numbers == numbers[facts.locations.index(getter)]]
+    return int(own[own > 0].min(initial=int(calls.max(initial=0))))
 
 
 def _slowest_line(facts: Facts, spent_ns: Int64) -> int:
