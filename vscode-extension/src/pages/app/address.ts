@@ -1,11 +1,17 @@
 /** The state of the pages in the address: `#/lines?run=…&file=…&line=12`. Back and forward are the browser's own. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { Choice } from "../contract";
+import type { Choice, Header } from "../contract";
 
 export interface Address {
   readonly page: string;
   readonly words: Readonly<Record<string, string>>;
+}
+
+/** What each page is given. */
+export interface PageProps {
+  readonly address: Address;
+  readonly header: Header;
 }
 
 /** What stays when another page is opened. */

@@ -14,12 +14,7 @@ import { OperatorsPage } from "../operators/OperatorsPage";
 import { OverviewPage } from "../overview/OverviewPage";
 import { StepsPage } from "../steps/StepsPage";
 import { TimelinePage } from "../timeline/TimelinePage";
-import type { Address } from "./address";
-
-export interface PageProps {
-  readonly address: Address;
-  readonly header: Header;
-}
+import type { PageProps } from "./address";
 
 export interface Page {
   readonly id: string;

@@ -1,8 +1,7 @@
 /** All advice, the largest saving first; by severity and by code. */
 
 import type { JSX } from "preact";
-import { choiceOf, go, withWords, type Address } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Findings, type Severity, type ShownFinding } from "../contract";
 import { Answer } from "../parts/Answered";
 import { Segments } from "../parts/Segments";

@@ -2,8 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Depth, type Flame, type FlameDirection, type FlameMetric, type FlameQuestion } from "../contract";
 import { DEPTH_WORDS, DEPTHS, KIND_WORDS } from "../../depthWords";
 import { Answer } from "../parts/Answered";

@@ -1,8 +1,7 @@
 /** The kernels, copies, fills and collectives of the devices. */
 
 import type { JSX } from "preact";
-import { choiceOf } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, type PageProps } from "../app/address";
 import { questions, type Choice, type Header, type KernelDetails, type SliceKind, type Table } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";

@@ -2,8 +2,7 @@
 
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
-import { choiceOf, go, useAddress, withWords, type Address } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, go, useAddress, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type FileText, type Lines, type Rest } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";

@@ -1,8 +1,7 @@
 /** Memory: each device's curve, its peak, and what was live at the moment that the cursor is at. */
 
 import type { JSX } from "preact";
-import { choiceOf, go, withWords, type Address } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type DeviceCurve, type FailedAllocation, type MemoryPage as Memory } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";

@@ -1,8 +1,7 @@
 /** The modules as a tree; layers that are alike as one row where that is wanted. */
 
 import type { JSX } from "preact";
-import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Modules } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";

@@ -1,8 +1,7 @@
 /** The operators, by name, shapes, stacks or kind. */
 
 import type { JSX } from "preact";
-import { choiceOf, go, withWords } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, go, withWords, type PageProps } from "../app/address";
 import { questions, type Grouping } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";

@@ -1,8 +1,7 @@
 /** The first page: how long a step is, what it is made of, which lines and findings matter. */
 
 import type { JSX } from "preact";
-import { choiceOf, linkTo, type Address } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, linkTo, type Address, type PageProps } from "../app/address";
 import { questions, type Header, type HotLine, type Overview } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Answer } from "../parts/Answered";

@@ -1,8 +1,7 @@
 /** The steps: how long, by phase; the slow ones and the lines that made them slow; threads and streams. */
 
 import type { JSX } from "preact";
-import { choiceOf, go, withWords, type Address } from "../app/address";
-import type { PageProps } from "../app/registry";
+import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Figure, type SlowStep, type Steps, type Table } from "../contract";
 import { StepBars } from "../overview/StepBars";
 import { Answer } from "../parts/Answered";

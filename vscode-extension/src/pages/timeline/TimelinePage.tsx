@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { PageProps } from "../app/registry";
+import type { PageProps } from "../app/address";
 import { questions, type Choice, type Found, type Header, type Timeline } from "../contract";
 import { Answer } from "../parts/Answered";
 import { queryOf } from "../source/source";
