@@ -18,7 +18,7 @@ from statistics import NormalDist, median
 from typing import Literal, NamedTuple, get_args
 
 from deepscope.records import Kernel, Line, Module, Numbers, Operator, Profile, Step
-from deepscope.records.step_times import StepTable, StepTimes, steps_of_blocks
+from deepscope.records.step_times import StepTable, StepTimes
 
 Number = Literal["cost", "self"]
 """What of a line is compared: what it costs the run, or its device time alone."""
@@ -99,7 +99,7 @@ class _Blocks:
     """Sums over the blocks of a profile's steps as times a step and rank."""
 
     def __init__(self, profile: Profile) -> None:
-        counts = steps_of_blocks(profile)
+        counts = _steps_of_blocks(profile)
         self._per_block = profile.steps_per_block
         self._steps: Sequence[Step] = profile.steps
         self._blocks = list(counts)
@@ -358,3 +358,12 @@ def _within(theta: float, degrees: int) -> float:
         total += term
         term *= (place + 1) / (place + 2) * cosine * cosine
     return sine * total
+
+
+def _steps_of_blocks(profile: Profile) -> dict[int, int]:
+    """Block → how many steps of the profile are in it, in order of time."""
+    counts: dict[int, int] = {}
+    for step in profile.steps:
+        block = step.number // profile.steps_per_block
+        counts[block] = counts.get(block, 0) + 1
+    return dict(sorted(counts.items()))

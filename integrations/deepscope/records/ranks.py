@@ -13,7 +13,7 @@ from deepscope.errors import IncomparableError
 from deepscope.records.merging import RankRecords, decoder_of, merge
 from deepscope.records.places import CallNode, Line
 from deepscope.records.profile import LINE_KEY, Profile
-from deepscope.records.step_times import merged_step_times
+from deepscope.records.step_times import ROW_KEYS, StepTable, StepTimes
 from deepscope.records.why import Part, PartKey
 
 _line_key = attrgetter(*LINE_KEY)
@@ -71,7 +71,7 @@ def merge_profiles(profiles: Sequence[Profile]) -> Profile:
     merged.totals.steps = len(merged.steps) or merged.totals.steps
     merged.call_tree, moved = _one_tree(profiles, merged.lines)
     merged.parts, merged.places = _parts(profiles, moved)
-    merged.step_times = merged_step_times(profiles, merged)
+    merged.step_times = _merged_step_times(profiles, merged)
     return merged
 
 
@@ -119,3 +119,25 @@ def _parts(profiles: Sequence[Profile], calls: Sequence[Sequence[int]]) -> tuple
             merged.calls += part.calls
             moved.append(number)
     return parts, list(places)
+
+
+def _merged_step_times(profiles: Sequence[Profile], merged: Profile) -> list[StepTimes]:
+    """Those of several ranks summed by block, the blocks as long as `merged.steps_per_block` says."""
+    places = {
+        table: {attrgetter(*key)(row): place for place, row in enumerate(getattr(merged, table))}
+        for table, key in ROW_KEYS.items()
+    }
+    found: dict[tuple[StepTable, int], StepTimes] = {}
+    for profile in profiles:
+        shorter = max(1, merged.steps_per_block // profile.steps_per_block)
+        rows_of: dict[StepTable, list[Any]] = {}
+        for one in profile.step_times:
+            if one.table not in rows_of:  # of an encoded profile it is decoded for this
+                rows_of[one.table] = getattr(profile, one.table)
+            key_of = attrgetter(*ROW_KEYS[one.table])
+            place = -1 if one.row < 0 else places[one.table][key_of(rows_of[one.table][one.row])]
+            row = found.setdefault((one.table, place), StepTimes(one.table, place, {}, {}))
+            for into, times in ((row.device_ns, one.device_ns), (row.beside_ns, one.beside_ns)):
+                for block, duration_ns in times.items():
+                    into[block // shorter] = into.get(block // shorter, 0) + duration_ns
+    return list(found.values())
