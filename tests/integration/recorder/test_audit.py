@@ -357,9 +357,7 @@ def test_a_recording_looks_behind_its_window_and_its_trace_tells(tmp_path):
     (found,) = [one for one in recording.profile.findings if one.code == "DS033"]
     text = recording.profile.files[found.file].text.splitlines()[found.line - 1].strip()
     assert text == "features = self.backbone(x)"
-    line = next(one for one in recording.profile.lines if (one.file, one.line) == (found.file, found.line))
     assert found.saving_ns > 0
-    assert line.backward_device_ns * 0.5 < found.saving_ns
 
 
 def test_a_run_that_ends_too_early_says_so_and_keeps_its_trace(tmp_path):
