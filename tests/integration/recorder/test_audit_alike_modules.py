@@ -38,7 +38,8 @@ def test_an_embedding_for_each_column_is_one_row_and_no_loop_over_slices():
     assert found_in(found) == [("parts.append(table(columns[:, number]))", "Embedding", 6, "aten::embedding")]
     assert found.account.slices == []
     (one,) = found.account.alike
-    assert one.operators == 6 * 3  # the lookup, its gradient, and what gives that to the parameter
+    # The lookup, its gradient, and what gives that to the parameter, which is two operators in torch 2.2.
+    assert one.operators in (6 * 3, 6 * 4)
     assert one.parameters == 6
 
 
