@@ -188,8 +188,9 @@ def find_fused(trace: Trace, parent: Int64, work: Work, locations: list[Location
 
 
 def _annotated_backward(trace: Trace, work: Work) -> Mask:
-    is_backward = np.array([*(text == "backward" for text in trace.strings), False], np.bool_)
-    return np.asarray(is_backward[trace.events.region_pass[work.event]])
+    passes = trace.events.region_pass[work.event]
+    backward = [one for one in distinct_values(passes[passes >= 0]).tolist() if trace.strings[one] == "backward"]
+    return np.asarray(np.isin(passes, backward))
 
 
 def _of_graphs(trace: Trace, parent: Int64, work: Work, keys: dict[int, str], sources: _Sources) -> tuple[Int64, Mask]:

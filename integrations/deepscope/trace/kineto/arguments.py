@@ -235,10 +235,9 @@ class Arguments:
         fields = _WRITTEN.get(category, _KINDS)
         for field in fields:
             if field not in _OF_SOME:
-                self._put(field, list(map(attrgetter(field), args)), rows)
-        if "region" in fields:
-            in_graph = ints(list(map(attrgetter("graph_node"), args))) > 0
-            self._put_chosen(_OF_GRAPHS, args, rows, in_graph)
+                column = self._put(field, list(map(attrgetter(field), args)), rows)
+                if field == "graph_node":
+                    self._put_chosen(_OF_GRAPHS, args, rows, column > 0)
         if "collective" in fields:
             self._put_chosen(_OF_COLLECTIVES, args, rows, self._of_collectives(names))
         if "concrete" not in fields:
@@ -278,11 +277,13 @@ class Arguments:
                 table[code] = True
         return np.asarray(table[names])
 
-    def _put(self, field: str, values: list[Any], rows: Int64) -> None:
+    def _put(self, field: str, values: list[Any], rows: Int64) -> Array:
+        """Take the values of a field, and return them as a column."""
         column = self._column(_KINDS[field], values)
         known = column != -1
         if known.any():
             self._sparse[field].append((rows, column) if known.all() else (rows[known], column[known]))
+        return column
 
     def _column(self, kind: _Kind, values: list[Any]) -> Array:
         if kind is _Kind.NUMBER:
