@@ -161,6 +161,8 @@ def is_launch(name: str) -> bool:
     return _LAUNCH_CALL.search(name) is not None
 
 
+ACCUMULATES_GRADIENT = "torch::autograd::AccumulateGrad"
+"""The autograd node that adds a gradient to its parameter's."""
 _EVALUATE = "autograd::engine::evaluate_function: "
 # Generated nodes (`MmBackward0`), Python functions' (`MyFunctionBackward`), and those that the engine names itself.
 _NODE = re.compile(r"(?!aclnn)(?:[\w.<>]+Backwards?\d*|torch::autograd::.+|.*DifferentiableGraphBackward)$")

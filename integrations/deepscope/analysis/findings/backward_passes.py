@@ -16,11 +16,10 @@ from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import is_backward_root, stepped_optimizer, zeroes_gradients
+from deepscope.trace.names import ACCUMULATES_GRADIENT, is_backward_root, stepped_optimizer, zeroes_gradients
 
 WORTH = 0.05
 """A line is named if one pass would save at least this share of the wall time."""
-_GATHERS = "torch::autograd::AccumulateGrad"
 _SUM = (
     "Add the losses and call `backward()` once, on their sum: the gradients are the same, unless something reads or "
     "changes them between the passes."
@@ -67,15 +66,17 @@ def _find(facts: Facts) -> Iterator[Finding]:
     made, by = _made_by(facts, passes, again)
     # All that one pass would save stands at one line: by the line that goes through the graph first.
     saved, by = np.concatenate((again, made)), np.concatenate((again, by))
-    cost = _cost_ns(facts, passes.nodes[saved])
+    order = np.argsort(passes.nodes[saved])
+    saved, by = saved[order], by[order]
+    cost = cost_ns(facts, passes.nodes[saved])
     line, first = passes.line[passes.number[by]], passes.line[passes.number[passes.earlier[by]]]
     gathers = passes.gathers[passes.number[by]]
     for begin, is_sum in sorted(set(zip(first.tolist(), gathers.tolist(), strict=True))):
         here = (first == begin) & (gathers == is_sum)
-        spent = by_line(line[here], facts.lines, cost[here])
-        if int(spent.sum()) < max(WORTH * facts.wall_ns, 1):
+        saving_ns = int(cost[here].sum())
+        if saving_ns < max(WORTH * facts.wall_ns, 1):
             continue
-        location = int(np.argmax(spent))
+        location = int(np.argmax(by_line(line[here], facts.lines, cost[here])))
         times = len(distinct_values(passes.number[by[here]]))
         yield RULE.finding(
             facts,
@@ -84,9 +85,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
             evidence={
                 "repeated_passes": times,
                 "repeated_passes_per_step": facts.per_step(times),
-                "repeated_ns": int(spent.sum()),
+                "repeated_ns": saving_ns,
             },
-            saving_ns=int(spent.sum()),
+            saving_ns=saving_ns,
             remedy=_SUM if is_sum else _TOGETHER,
         )
 
@@ -97,14 +98,6 @@ def _lines(facts: Facts, first: int, others: Int64) -> str:
     if len(numbers) < 2:
         return "passes that this line calls go through"
     return f"lines {', '.join(map(str, numbers[:-1]))} and {numbers[-1]} each go through"
-
-
-def _cost_ns(facts: Facts, events: Int64) -> Int64:
-    """`cost_ns` of events in any order."""
-    order = np.argsort(events)
-    cost = np.zeros(len(events), np.int64)
-    cost[order] = cost_ns(facts, events[order])
-    return cost
 
 
 def _passes(facts: Facts) -> _Passes | None:
@@ -134,7 +127,7 @@ def _passes(facts: Facts) -> _Passes | None:
         last[one] = place
         number[place] = since
     begins, number = np.unique(number, return_inverse=True)
-    gathering = named(trace, operators, _GATHERS.__eq__)
+    gathering = named(trace, operators, ACCUMULATES_GRADIENT.__eq__)
     growing = calls.backward & operators & (events.sequence >= 0) & (events.fwd_thread <= 0)
     return _Passes(
         nodes=nodes,

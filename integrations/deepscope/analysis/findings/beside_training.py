@@ -20,7 +20,7 @@ from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
-from deepscope.trace.names import evaluated_node, is_backward_root
+from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, is_backward_root
 
 WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
@@ -269,7 +269,7 @@ def _kept_stacks(facts: Facts) -> tuple[Int64, int]:
     attribution, events, trace = facts.attribution, facts.trace.events, facts.trace
     operators = attribution.operators
     roots = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
-    gathers = named(trace, marked(facts, roots), lambda name: evaluated_node(name) == "torch::autograd::AccumulateGrad")
+    gathers = named(trace, marked(facts, roots), lambda name: evaluated_node(name) == ACCUMULATES_GRADIENT)
     roots = roots[~gathers[roots] & facts.analysis.extent.holds(events.start_ns[roots])]
     forward = pick(attribution.calls.up, roots)
     forward = forward[forward >= 0]

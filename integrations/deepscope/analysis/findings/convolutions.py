@@ -20,7 +20,7 @@ from deepscope.records.findings import severity_of
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import CONVOLUTIONS, evaluated_node, is_backward_root
+from deepscope.trace.names import ACCUMULATES_GRADIENT, CONVOLUTIONS, evaluated_node, is_backward_root
 
 WORTH = 0.02
 """A line is named if converting takes at least this share of the wall time."""
@@ -128,7 +128,7 @@ def _gathered(facts: Facts) -> Int64:
     spans = spans[np.lexsort((events.start_ns[spans], events.thread[spans]))]
     convolutions, gathers = (
         named(trace, marked(facts, spans), partial(_evaluates, node))[spans]
-        for node in ("ConvolutionBackward0", "torch::autograd::AccumulateGrad")
+        for node in ("ConvolutionBackward0", ACCUMULATES_GRADIENT)
     )
     behind = spans[np.flatnonzero(gathers & np.append(False, convolutions)[: len(spans)])]
     anew = operators_named(facts, "aten::new_empty_strided")

@@ -185,12 +185,16 @@ class Facts:
         of = self.attribution
         return self.analysis.timeline or timeline(self.trace.events, of.runs, of.training.thread, self.analysis.window)
 
+    def in_phase(self, name: str) -> Intervals:
+        """When the training thread was in one of `PHASES`, within the window."""
+        phases = self.analysis.phases
+        chosen = phases.phase == PHASES.index(name)
+        return Intervals(phases.spans.start[chosen], phases.spans.end[chosen]).intersection(self.analysis.window)
+
     @cached_property
     def loading(self) -> Intervals:
         """When the training thread was loading data, within the window."""
-        phases = self.analysis.phases
-        chosen = phases.phase == PHASES.index("data")
-        return Intervals(phases.spans.start[chosen], phases.spans.end[chosen]).intersection(self.analysis.window)
+        return self.in_phase("data")
 
     @cached_property
     def loading_ns(self) -> int:

@@ -16,15 +16,14 @@ class _Remedy(NamedTuple):
     words: str
     is_lazy: bool
     """Whether what it returns costs as much where it is used."""
+    unless: re.Pattern[str] | None
+    """Beginnings of dotted names with which on the line it is another matter."""
 
 
-def _for(uses: tuple[str, ...], words: str, *, is_lazy: bool = False) -> _Remedy:
-    return _Remedy(re.compile("|".join(uses)), words, is_lazy)
+def _for(uses: tuple[str, ...], words: str, *, is_lazy: bool = False, unless: str | None = None) -> _Remedy:
+    return _Remedy(re.compile("|".join(uses)), words, is_lazy, re.compile(unless) if unless else None)
 
 
-_OF_LISTS = "Let NumPy or torch make whole arrays (`np.stack(…)`, `torch.from_numpy(…)`): lists go number by number."
-_OF_ARRAYS = re.compile(r"(?:np|numpy)\.")
-"""A line that makes a tensor of what NumPy makes has no list."""
 DISTRIBUTIONS = re.compile(
     r"(?:(?:torch\.)?(?:distributions|dist|D|td)\.)?"
     r"(?:Independent|Normal|MultivariateNormal|LogNormal|Categorical|OneHotCategorical|Bernoulli|Beta|Gamma|Dirichlet|Laplace"
@@ -126,7 +125,8 @@ _REMEDIES = (
     ),
     _for(
         (r"torch\.(?:tensor|as_tensor|[A-Z]\w*Tensor)",),
-        _OF_LISTS,
+        "Let NumPy or torch make whole arrays (`np.stack(…)`, `torch.from_numpy(…)`): lists go number by number.",
+        unless=r"(?:np|numpy)\.",  # what NumPy makes is no list
     ),
 )
 """The first that fits a line holds."""
@@ -136,7 +136,7 @@ def line_remedy(trace: Trace, location: Location) -> str:
     """What to do about a line, by what it calls or indexes; "" where nothing is known of that, or of its text."""
     here, before = uses_on(trace, location), uses_behind(trace, location)
     for one in _REMEDIES:
-        if one.words == _OF_LISTS and any(map(_OF_ARRAYS.match, here)):
+        if one.unless is not None and any(map(one.unless.match, here)):
             continue
         if any(map(one.uses.fullmatch, here + before if one.is_lazy else here)):
             return one.words

@@ -17,7 +17,7 @@ from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import evaluated_node, stepped_optimizer, zeroes_gradients
+from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, stepped_optimizer, zeroes_gradients
 
 
 def operators_of_steps(facts: Facts, is_meant: Callable[[str | None], bool]) -> tuple[Int64, Int64]:
@@ -180,9 +180,7 @@ def _zeroed(facts: Facts) -> tuple[Int64, int]:
 def _added(facts: Facts) -> Int64:
     """The operators that add a gradient to the one that is there (events, ascending)."""
     trace = facts.trace
-    gathers = named(
-        trace, of_kind(trace, Kind.OPERATOR), lambda name: evaluated_node(name) == "torch::autograd::AccumulateGrad"
-    )
+    gathers = named(trace, of_kind(trace, Kind.OPERATOR), lambda name: evaluated_node(name) == ACCUMULATES_GRADIENT)
     adds = operators_named(facts, "aten::add_")
     above = pick(facts.attribution.calls.parent, adds)
     return np.asarray(adds[(above >= 0) & gathers[above]])

@@ -99,7 +99,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if int(python.sum()) + LINE_NS * int(columns["calls"].sum()) < least_ns:
         return
     operators, modules = _started(facts)
-    mixed, recurs = (modules > 0) | runs_other_code(facts), _recurs(facts)
+    mixed, recurs = (modules > 0) | facts.once(runs_other_code), _recurs(facts)
     saving = (python * _lasting(facts)).astype(np.int64)
     worth = saving >= np.where(checking, CHECKED_WORTH * facts.wall_ns, least_ns)
     is_known = _known(facts, worth)

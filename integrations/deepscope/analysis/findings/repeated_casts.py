@@ -17,7 +17,7 @@ from deepscope.records import PHASES, Finding
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import evaluated_node, is_backward_root, stepped_optimizer
+from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, is_backward_root, stepped_optimizer
 
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
@@ -165,7 +165,7 @@ def _nodes(facts: Facts, casts: Int64) -> tuple[Int64, Mask]:
     roots = roots[np.lexsort((events.start_ns[roots], events.thread[roots]))]
     casting, gathering = (
         named(trace, marked(facts, roots), partial(_evaluates, node))[roots]
-        for node in ("ToCopyBackward0", "torch::autograd::AccumulateGrad")
+        for node in ("ToCopyBackward0", ACCUMULATES_GRADIENT)
     )
     leaf = np.append(gathering[1:], False)
     forward = pick(calls.up, roots)

@@ -9,16 +9,17 @@ from math import prod
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.calls_below import cost_ns, marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on
-from deepscope.records import PHASES, Finding
+from deepscope.records import Finding
 from deepscope.trace.format.audit import AlikeModules, SlicedCalls
 from deepscope.trace.kinds import Kind
+from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, is_backward_root
 
 WORTH = 0.05
 """A loop is named if one call would save at least this share of the wall time."""
@@ -177,13 +178,10 @@ def _lasting_ns(facts: Facts, lines: list[int]) -> int:
         return 0
     attribution, trace = facts.attribution, facts.trace
     operators, paths = attribution.operators, attribution.paths
-    called = np.zeros(len(paths), np.int64)
-    called[np.isin(paths.location, lines)] = 1
-    for path in np.flatnonzero(paths.parent >= 0).tolist():
-        called[path] |= called[paths.parent[path]]
+    is_called = nearest(paths.parent, np.isin(paths.location, lines)) >= 0
     here = (operators.self_ns > _LONG * _CALL_NS) & facts.analysis.extent.holds(trace.events.start_ns[operators.nodes])
     nodes, own = operators.nodes[here], operators.self_ns[here]
-    here = (called[attribution.owners.path[nodes]] > 0) & named(trace, marked(facts, nodes), _does_much)[nodes]
+    here = is_called[attribution.owners.path[nodes]] & named(trace, marked(facts, nodes), _does_much)[nodes]
     return int((own[here] - _CALL_NS).sum())
 
 
@@ -201,7 +199,6 @@ def _once_ns(facts: Facts, calls: SlicedCalls, times: int) -> int:
 RULE = Rule("DS034", "Called for one slice after the other", _find, measured_on=("cpu",))
 
 
-_GATHERS = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 _ONE_TABLE = (
     "Keep one table, `nn.Embedding(sum(sizes), dim)`: add to each column's indices the rows of the tables before it, "
     "and look all columns up in one call."
@@ -261,18 +258,22 @@ def _alike(facts: Facts) -> list[_Alike]:
 
 def _fewer_parameters_ns(facts: Facts, calls: AlikeModules) -> int:
     """On the CPU, what it takes to give gradients to parameters, and an optimizer to step them, if they were joined."""
-    trace = facts.trace
-    gathers = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), _GATHERS.__eq__))
-    gathers = gathers[facts.analysis.extent.holds(trace.events.start_ns[gathers])]
-    if facts.has_device or not len(gathers):
+    if facts.has_device:
         return 0
-    phases = facts.analysis.phases
-    stepping = phases.phase == PHASES.index("optimizer")
-    spans = Intervals(phases.spans.start[stepping], phases.spans.end[stepping])
-    stepping_ns = spans.intersection(facts.analysis.unrecorded).total_ns
+    trace = facts.trace
+    gathers = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), _gathers))
+    gathers = gathers[facts.analysis.extent.holds(trace.events.start_ns[gathers])]
+    if not len(gathers):
+        return 0
+    stepping_ns = facts.in_phase("optimizer").intersection(facts.analysis.unrecorded).total_ns
     each_ns = (int(cost_ns(facts, gathers).sum()) + min(stepping_ns, _CALL_NS * len(gathers))) / len(gathers)
     joined = calls.parameters - calls.parameters // calls.modules
     return int(each_ns * min(joined * max(facts.steps, 1), len(gathers)))
+
+
+def _gathers(name: str) -> bool:
+    """Whether the engine opened this span to add a gradient to its parameter's."""
+    return is_backward_root(name) and evaluated_node(name) == ACCUMULATES_GRADIENT
 
 
 ALIKE_MODULES = Rule("DS046", "Modules alike called one after the other", _find_alike, measured_on=("cpu",))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from deepscope.analysis.findings.audited_work import (
     WORTH,
     audit_of,
@@ -37,14 +35,13 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 
 def _find_unused_results(facts: Facts) -> Iterator[Finding]:
-    trainers = set(np.flatnonzero(facts.once(runs_other_code)).tolist())
     for one in audit_of(facts).results:
         saving_ns = unused_ns(facts, one.operators, backward=False)
         if one.is_number and location_of(facts, one.place) in looping_lines(facts):
             continue  # whose time DS007 claims
         if one.module in _RECURRENT and not one.whole:
             continue  # they return their last state unasked
-        if not one.module and location_of(facts, one.place) in trainers:
+        if not one.module and _is_trainers(facts, location_of(facts, one.place)):
             continue  # where nobody can leave it out
         what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
         if one.is_number:
@@ -66,6 +63,11 @@ def _find_unused_results(facts: Facts) -> Iterator[Finding]:
             },
             remedy=_unused_results_remedy(one),
         )
+
+
+def _is_trainers(facts: Facts, line: int) -> bool:
+    """Whether a line runs backward passes or an optimizer, as one that calls a trainer does."""
+    return line >= 0 and bool(facts.once(runs_other_code)[line])
 
 
 def _unused_results_remedy(one: UnusedResults) -> str:
