@@ -83,9 +83,10 @@ LINES = {
     "DS013": "mask = torch.tensor([float(number % 7 != 0) for number in range(64 * 256)])",
     "DS045": "loss.backward(retain_graph=True)",
     "DS046": "parts = [head(x) for head in self.heads]",
+    "DS047": "return self.edges @ x",
 }
 """The line that each program's mistake is found at."""
-AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040", "DS041", "DS043", "DS044", "DS046"}
+AUDITED = {"DS033", "DS034", "DS035", "DS036", "DS037", "DS038", "DS040", "DS041", "DS043", "DS044", "DS046", "DS047"}
 """Mistakes that show in steps that are looked at."""
 
 

@@ -6,6 +6,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.findings import (
     backward_passes,
     beside_training,
+    cheaper_operators,
     clipping,
     collectives,
     convolutions,
@@ -77,6 +78,7 @@ RULES = (
     needless_work.NEEDLESS_COPIES,
     backward_passes.RULE,
     sliced_calls.ALIKE_MODULES,
+    cheaper_operators.RULE,
 )
 """By code."""
 

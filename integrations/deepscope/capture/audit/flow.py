@@ -152,6 +152,13 @@ class Flow:
             facts = self._facts[function] = facts_of(function)
         return facts
 
+    def is_view(self, facts: OperatorFacts, returned: Returned) -> bool:
+        """Whether a call's result is a view of what it was given, even if its schema does not say so."""
+        if facts.is_view or facts.writes or facts.writes_named:
+            return facts.is_view
+        key = next((self.key_of(one) for one in tensors_of((returned.result,))), None)
+        return key is not None and any(self.key_of(one) == key for one in tensors_of(returned.given))
+
     def _add_one(
         self, operation: Operation, facts: OperatorFacts, given: Sequence[Any], written: Sequence[Any], result: Any
     ) -> None:

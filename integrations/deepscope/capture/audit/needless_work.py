@@ -11,6 +11,7 @@ from types import CodeType
 
 from msgspec.structs import replace
 
+from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.constants import Built
 from deepscope.capture.audit.copies import Copy
 from deepscope.capture.audit.flow import Operation
@@ -20,9 +21,11 @@ from deepscope.capture.audit.places import NumberedPlaces, PathEntry, outermost_
 from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import (
+    CheaperOperator,
     CopyNeed,
     DoubleWork,
     NeedlessCopies,
+    OperatorChoice,
     PaddedWork,
     PartlyReadResults,
     SameWork,
@@ -380,4 +383,38 @@ def _repeated(watch: Watch) -> list[int]:
         if key in seen:
             found.append(one.number)
         seen.add(key)
+    return found
+
+
+_LEAST_NEEDED, _MOST_NEEDED = 0.05, 0.6
+"""Of an operator's time: a cheaper one does not take less, and one that takes more is not worth a change."""
+
+
+def cheaper_operators(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[CheaperOperator]:
+    """Of the first step, by line and kind; `live`: what `used` finds."""
+    operations, paths = watch.flow.operations, watch.paths.paths
+    mine = {number for number, _ in work.forward}
+    groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
+    claimed: set[int] = set()
+    for one in watch.cheaper.all():
+        is_free = one.number in live and one.members <= mine and claimed.isdisjoint(one.members)
+        if is_free and one.needed <= _MOST_NEEDED:
+            claimed |= one.members
+            groups[places.number_of(paths[operations[one.number].call.path][-1]), one.kind].append(one)
+    found = []
+    for (place, kind), choices in groups.items():
+        largest = max((operations[one.number] for one in choices), key=lambda one: one.result_bytes)
+        members = {number for one in choices for number in one.members}
+        found.append(
+            CheaperOperator(
+                place=place,
+                kind=kind,
+                name=largest.name,
+                shape=list(largest.shape),
+                times=len(choices),
+                needed=max(_LEAST_NEEDED, *(one.needed for one in choices)),
+                operators=work.uses(members),
+                backward=work.backward_uses_of_nodes(members, set()),
+            )
+        )
     return found

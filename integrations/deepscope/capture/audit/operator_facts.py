@@ -78,3 +78,8 @@ def is_plain(tensor: torch.Tensor) -> bool:
         or kind is torch.nn.Parameter
         or (not hasattr(kind, "__tensor_flatten__") and (kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__))
     )
+
+
+def is_strided(tensor: torch.Tensor) -> bool:
+    """Whether its elements lie in a storage by shape and strides."""
+    return is_plain(tensor) and tensor.layout is torch.strided and not tensor.is_nested

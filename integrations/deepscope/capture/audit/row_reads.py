@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
+from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain, is_strided
 from deepscope.capture.audit.operator_rows import MOST, Places, Sizes, Taken, reads_shape_alone, rows_of, taken_from
 
 Mask = npt.NDArray[np.bool_]
@@ -82,12 +82,10 @@ class RowReads:
     def note(self, added: range, facts: OperatorFacts, returned: Returned, *, node: int, makes: bool) -> None:
         """A forward operator with this node has returned; `makes`: whether it is work of the first step."""
         self.is_blind |= getattr(returned.function, "_schema", None) is None
-        if facts.is_view or reads_shape_alone(facts.name):
+        if reads_shape_alone(facts.name) or self._flow.is_view(facts, returned):
             return
-        first = next((one for one in tensors_of((returned.result,)) if _is_strided(one)), None)
+        first = next((one for one in tensors_of((returned.result,)) if is_strided(one)), None)
         written = facts.written(returned.args, returned.kwargs)
-        if first is not None and not written and self._is_among(first, returned):
-            return  # a view, of which the schema says nothing
         rows = rows_of(facts.name, returned, first) if makes and first is not None and len(added) == 1 else None
         result = None
         if first is not None and rows is not None and (not written or (len(written) == 1 and written[0] is first)):
@@ -144,14 +142,10 @@ class RowReads:
         maker = self._makers.get(self._flow.key_of(tensor) or 0)
         if maker is None or maker in self._wholly:
             return None
-        if not _is_strided(tensor) or tensor.element_size() != self._results[maker].element_size:
+        if not is_strided(tensor) or tensor.element_size() != self._results[maker].element_size:
             self._wholly.add(maker)
             return None
         return maker
-
-    def _is_among(self, tensor: torch.Tensor, returned: Returned) -> bool:
-        key = self._flow.key_of(tensor)
-        return key is not None and any(self._flow.key_of(one) == key for one in tensors_of(returned.given))
 
     def _laid_out(self, tensor: torch.Tensor, dimensions: int) -> _Result | None:
         """How a result of so many dimensions of rows lies; None where its rows are not in one piece each."""
@@ -223,10 +217,6 @@ class RowReads:
             if not _mark(mask, result.width, starts, shape, strides):
                 return None
         return mask
-
-
-def _is_strided(tensor: torch.Tensor) -> bool:
-    return is_plain(tensor) and tensor.layout is torch.strided and not tensor.is_nested
 
 
 def _grid(shape: Sizes, strides: Sizes) -> Places:

@@ -23,6 +23,7 @@ from deepscope.capture.audit.needless_gradients import (
     unused_graphs,
 )
 from deepscope.capture.audit.needless_work import (
+    cheaper_operators,
     double_work,
     needless_copies,
     padded_work,
@@ -213,6 +214,7 @@ def _audited(watch: Watch) -> Audited:
         broadcasts=broadcasts(watch, work, places)[:MOST_ROWS],
         tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
         copies=needless_copies(watch, work, places, live=live)[:MOST_ROWS] if not extensions else [],
+        cheaper=cheaper_operators(watch, work, places, live=live)[:MOST_ROWS] if not extensions else [],
     )
     return Audited(account, places.all)
 

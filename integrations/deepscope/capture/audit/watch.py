@@ -15,6 +15,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.optim import Optimizer
 
 from deepscope.capture import torch_compat
+from deepscope.capture.audit.cheaper_operators import CheaperOperators
 from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.copies import Copies, parameter_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
@@ -145,6 +146,7 @@ class Watch:
         """Of operations that set places of a tensor to one: how many."""
         self.slices = SliceUses(self.flow)
         self.row_reads = RowReads(self.flow)
+        self.cheaper = CheaperOperators(self.flow)
         self.repeats = Repeats(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
         self.constants = Constants(self.flow, fixed_storages(self.flow, modules, optimizers))
@@ -193,7 +195,9 @@ class Watch:
         graph_inputs = self._graph_inputs(returned) if node >= 0 else set()
         added = self._add(returned, call)
         facts = self.flow.facts(returned.function)
-        self.row_reads.note(added, facts, returned, node=node, makes=not self.step and not call.is_loading)
+        makes = not self.step and not call.is_loading
+        self.row_reads.note(added, facts, returned, node=node, makes=makes)
+        self.cheaper.note(added, facts, returned, makes=makes)
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs

@@ -21,6 +21,12 @@ CopyNeed = Literal["none", "layout", "once", "grown"]
 end of a loop that copies all that it has got so far again and again."""
 
 
+OperatorChoice = Literal["zeros", "order", "sort", "values", "symmetric", "inverse", "real", "part", "diagonal"]
+"""Why a cheaper operator would do: a factor of a product is mostly zeros; the other order of two products needs less;
+the ends of an order are read; the values of a decomposition alone, or it is of a symmetric matrix; an inverse is only
+multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product."""
+
+
 class AuditedPlace(msgspec.Struct, array_like=True, frozen=True):
     """A line of the user's that operators were called from."""
 
@@ -289,6 +295,24 @@ class PaddedWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """The same of backward work."""
 
 
+class CheaperOperator(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Calls of an operator in one step in place of which a cheaper one would do."""
+
+    place: Count
+    kind: OperatorChoice
+    name: str = ""
+    """Of the operator."""
+    shape: list[Count] = []
+    """Of its largest result."""
+    times: Count = 0
+    needed: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    """The share of the work that the cheaper one takes, at most."""
+    operators: list[OperatorUse] = []
+    """Of the forward work at these lines; `unused` are those that would be another operator's work."""
+    backward: list[OperatorUse] = []
+    """The same of backward work."""
+
+
 class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the first of the steps that were looked at; the next one tells what became of its results."""
 
@@ -314,3 +338,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     kept: list[KeptGraphs] = []
     broadcasts: list[Broadcast] = []
     copies: list[NeedlessCopies] = []
+    cheaper: list[CheaperOperator] = []

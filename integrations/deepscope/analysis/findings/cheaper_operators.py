@@ -1,0 +1,94 @@
+"""Operators in place of which a cheaper one would do, as an audit sees them (DS047)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at
+from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.rule import Rule
+from deepscope.quantities import count_text
+from deepscope.records import Finding
+from deepscope.trace.format.audit import CheaperOperator, OperatorChoice
+
+
+class _Advice(NamedTuple):
+    message: str
+    """With the places `operator`, `shape` and `needed`."""
+    remedy: str
+
+
+_DECOMPOSITIONS = {
+    "aten::_linalg_svd": ("svd", "torch.linalg.svdvals(a)"),
+    "aten::_linalg_eigh": ("eigh", "torch.linalg.eigvalsh(a)"),
+    "aten::linalg_eig": ("eig", "torch.linalg.eigvals(a)"),
+}
+_ADVICE: dict[OperatorChoice, _Advice] = {
+    "zeros": _Advice(
+        "most elements of a matrix that {operator} multiplies here (result {shape}) are zeros",
+        "Make it sparse once, before the loop: `a = a.to_sparse_csr()`, then `a @ x`; the graphs of a batch are blocks "
+        "of one such matrix. With a list of edges: `index_add_` of the rows that they lead from.",
+    ),
+    "order": _Advice(
+        "a product ({shape}) is only multiplied with a third matrix: in the other order the two products need "
+        "{needed:.0%} of the operations",
+        "Multiply the other two first: `a @ (b @ c)` in place of `(a @ b) @ c`. Results differ by rounding.",
+    ),
+    "sort": _Advice(
+        "all of {shape} is sorted, and a small part of the order is read",
+        "The largest or smallest few: `torch.topk(x, k)`; one place in the order: `torch.kthvalue`, `torch.median`.",
+    ),
+    "values": _Advice(
+        "{operator} computes vectors that nobody reads, beside the values",
+        "Ask for the values alone: `{values}`.",
+    ),
+    "symmetric": _Advice(
+        "eig decomposes symmetric matrices",
+        "`torch.linalg.eigh(a)` does so faster, and its results are real.",
+    ),
+    "inverse": _Advice(
+        "a matrix ({shape}) is inverted, and the inverse only multiplied with",
+        "Solve in place of it: `torch.linalg.solve(a, b)` is `inv(a) @ b`, and more exact; for a positive definite "
+        "matrix `torch.cholesky_solve(b, torch.linalg.cholesky(a))`.",
+    ),
+    "real": _Advice(
+        "a Fourier transform of real numbers ({shape}) makes both halves of the frequencies, one of which mirrors the "
+        "other",
+        "`torch.fft.rfft` and `torch.fft.irfft(…, n=length)` compute one half, and all between them goes through half "
+        "as much.",
+    ),
+    "part": _Advice(
+        "{needed:.0%} of what this convolution computes ({shape}) are read",
+        "Compute what is read: `stride=2` in place of every second position afterwards; for a part, cut the input "
+        "first.",
+    ),
+    "diagonal": _Advice(
+        "of a product ({shape}) the diagonal alone is read",
+        "`(a * b.mT).sum(-1)` is the diagonal of `a @ b`, `(a * b.mT).sum()` its trace.",
+    ),
+}
+
+
+def _find(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).cheaper:
+        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        message, remedy = _ADVICE[one.kind]
+        operator, values = _DECOMPOSITIONS.get(one.name, (one.name.removeprefix("aten::"), ""))
+        yield from found_at(
+            one.place,
+            RULE,
+            facts,
+            takes_ns=work_ns,
+            saving_ns=int((1 - one.needed) * work_ns),
+            message=_calls(one) + message.format(operator=operator, shape=one.shape, needed=one.needed),
+            evidence={"work_ns": work_ns, "needed_ratio": round(one.needed, 3), "calls_per_step": one.times},
+            remedy=remedy.format(values=values) if values else remedy,
+        )
+
+
+def _calls(one: CheaperOperator) -> str:
+    return f"{count_text(one.times)} times a step " if one.times > 1 else ""
+
+
+RULE = Rule("DS047", "A cheaper operator would do", _find, shortens_work=True, measured_on=("cpu",))
