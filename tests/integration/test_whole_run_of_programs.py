@@ -166,6 +166,47 @@ def test_an_evaluation_that_is_left_early_ends_its_window(tmp_path):
     assert len(traces_of(tmp_path, of_evaluation=True)) <= 1
 
 
+REPEATED_IN_VALIDATION = """\
+wide, narrow = torch.nn.Linear(8, 20_000), torch.nn.Linear(20_000, 100)
+
+def encode(batch):
+    return narrow(torch.relu(wide(batch)))
+
+def evaluate():
+    wide.eval(), narrow.eval(), net.eval()
+    hits = 0.0
+    for batch in DataLoader(Items({rows}), batch_size=4):
+        for token in range(8):
+            hits += net(batch + token).mean().item() * encode(batch).mean().item()
+    net.train()
+    return hits
+
+for epoch in range({epochs}):
+    for batch in DataLoader(Items(24), batch_size=4):
+        step(batch)
+    evaluate()
+"""
+
+
+@pytest.mark.parametrize(("rows", "epochs"), [(48, 2), (20, 6)])
+def test_an_evaluation_is_looked_at_and_what_it_repeats_is_found(tmp_path, rows, epochs):
+    """The steps that are looked at may be those of a later evaluation than the timed ones."""
+    run(tmp_path, REPEATED_IN_VALIDATION.format(rows=rows, epochs=epochs), "--audit")
+    (trace,) = traces_of(tmp_path, of_evaluation=True)
+    profile = load_profile(trace, cache=False)
+    assert profile.audit is not None
+    assert profile.audit.left_out == ""
+    assert profile.audit.steps == 2
+    found = {one.code: one for one in profile.findings}
+    assert found.keys() >= {"DS035", "DS038"}
+    assert found["DS035"].message.startswith("a step computes here what it has computed before")
+    assert 0.1 < found["DS035"].saving_ns / profile.totals.wall_ns < 0.875  # seven of eight
+    (line,) = [one for one in profile.lines if one.line == found["DS035"].line and one.file == found["DS035"].file]
+    assert "narrow(torch.relu(wide(batch)))" in line.text
+    assert "no_grad" in found["DS038"].remedy.text
+    assert load_profile(tmp_path / "deepscope_logs", cache=False).audit.steps == 2
+
+
 def test_short_evaluations_have_none(tmp_path):
     run(
         tmp_path,

@@ -26,6 +26,13 @@ def length_of(loader: Any) -> int | None:
         return None
 
 
+def _counts_what_it_is_asked(loader: Any) -> bool:
+    """Whether a loader warns, once asked for its length, of batches beyond it."""
+    from torch.utils.data import IterableDataset
+
+    return isinstance(getattr(loader, "dataset", None), IterableDataset)
+
+
 class PassKind(Enum):
     """What a pass is part of."""
 
@@ -50,16 +57,13 @@ class LoaderPass:
         """The iterator's number."""
         self._iterator: weakref.ref[Any] | None = None
         self._loader = None if loader is None else weakref.ref(loader)  # it may go before its iterator
+        self.length = None if loader is None or _counts_what_it_is_asked(loader) else length_of(loader)
+        """How many batches its loader says that it has; None where it does not say."""
 
     @property
     def may_train(self) -> bool:
         """Whether it is training, as far as is known."""
         return self.kind is PassKind.TRAINING or self.kind is PassKind.UNDECIDED
-
-    @property
-    def length(self) -> int | None:
-        """How many batches its loader says that it has; None where it does not say."""
-        return None if self._loader is None else length_of(self._loader())
 
     def goes_over(self, loader: Any) -> bool:
         """Whether it goes over this one."""
@@ -113,9 +117,12 @@ class EvaluationRecorder(Protocol):
     @property
     def is_stopped(self) -> bool: ...
     @property
+    def is_at_rest(self) -> bool: ...
+    @property
     def traces(self) -> list[Path]: ...
     def start(self) -> None: ...
     def step(self) -> None: ...
+    def pause(self) -> None: ...
     def stop(self) -> None: ...
     def discard(self) -> None: ...
     def wait(self) -> bool: ...
@@ -124,12 +131,16 @@ class EvaluationRecorder(Protocol):
 class EvaluationWindow:
     """Opens once, with a batch of an evaluation; each of its batches is a step.
 
-    `make` makes the recorder for a pass over so many batches (None: unknown); `is_free` says whether nothing else is
-    being recorded.
+    Steps behind it that are looked at (`audit`) may be the next evaluation's.
+    `make` makes the recorder for a pass over so many batches (None: unknown), of which it takes `batches`; `is_free`
+    says whether nothing else is being recorded.
     """
 
-    def __init__(self, make: Callable[[int | None], EvaluationRecorder], is_free: Callable[[], bool]) -> None:
+    def __init__(
+        self, make: Callable[[int | None], EvaluationRecorder], is_free: Callable[[], bool], *, batches: int = 1
+    ) -> None:
         self._make = make
+        self._needed = batches
         self._is_free = is_free
         self._pass: LoaderPass | None = None
         self._recorder: EvaluationRecorder | None = None
@@ -149,30 +160,49 @@ class EvaluationWindow:
     def next_batch(self, one: LoaderPass, share: float) -> None:
         """An evaluation asks for its next batch; `share` is that of all evaluations, of the run up to now."""
         if self._recorder is None:
-            if share >= WORTH and one.batches != one.length and self._is_free():
+            if share >= WORTH and self._has_room(one) and self._is_free():
                 self._open(one)
         elif one is self._pass:
+            if one.batches != one.length:  # else there is none, and `end` follows
+                self._recorder.step()
+        elif self._pass is None and self._looks_at_steps and self._is_free():
+            self._pass, self._batches = one, one.batches
             self._recorder.step()
+
+    def _has_room(self, one: LoaderPass) -> bool:
+        """Whether a pass has as many batches left as are needed, or has just begun: it may be an evaluation by then."""
+        left = self._needed if one.length is None else one.length - one.batches
+        return left >= self._needed or (left > 0 and one.batches <= 1)
+
+    @property
+    def _looks_at_steps(self) -> bool:
+        """Whether the window is over, and steps behind it are to be looked at."""
+        return self._recorder is not None and self._recorder.is_stopped and not self._recorder.is_at_rest
 
     def end(self, one: LoaderPass | None = None) -> None:
         """The evaluation has worked on its last batch, or (None) something else goes on by now."""
         if self._pass is None or self._recorder is None or (one is not None and one is not self._pass):
             return
         ended, self._pass = self._pass, None
-        if ended.batches == self._batches:  # it had no more
+        if ended.batches == self._batches and not self._recorder.is_stopped:  # it had no more
             self._recorder.discard()
             self._recorder = None
             return
         if one is not None:
             self._recorder.step()
+        if self._looks_at_steps:
+            self._recorder.pause()
+            return
         has_recorded = self._recorder.recording or self._recorder.is_stopped
         self._recorder.stop()
         if not has_recorded:  # it had fewer than it takes to warm up
             self._recorder = None
 
     def wait(self) -> None:
-        """Return once the trace is written."""
+        """Return once the trace is written; no evaluation follows."""
         if self._recorder is not None:
+            if self._looks_at_steps:
+                self._recorder.stop()
             self._recorder.wait()
 
     def _open(self, one: LoaderPass) -> None:

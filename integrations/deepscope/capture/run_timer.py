@@ -153,8 +153,9 @@ class RunTimer:
         return self._times_ns[part]
 
     def share(self, part: RunPartName) -> float:
-        """That of a part in the run, up to the last turn."""
-        return self._times_ns[part] / max(self._since_ns - self._began_ns, 1)
+        """That of a part in the run behind its start, without what recording took, up to the last turn."""
+        beside_ns = self._times_ns["start"] + self._times_ns["recording"]
+        return self._times_ns[part] / max(self._since_ns - self._began_ns - beside_ns, 1)
 
     def move(self, source: RunPartName, target: RunPartName, time_ns: int) -> None:
         """So much that one part was given belongs to another one, as is known by now."""

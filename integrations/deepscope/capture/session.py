@@ -284,12 +284,12 @@ class Recording:
         """
         if not self._may_record_beside:
             return None
-        options = replace(at_once(self._options), topics=None, audit=False)
+        options = replace(at_once(self._options), topics=None)
 
         def make(batches: int | None) -> Recorder:
             return self._beside(options, batches, stage=stage)
 
-        return EvaluationWindow(make, self._is_free)
+        return EvaluationWindow(make, self._is_free, batches=int(options.warmup) + options.active + 1)
 
     def _is_free(self) -> bool:
         """Whether it has not started, or is at rest."""

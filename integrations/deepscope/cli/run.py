@@ -6,7 +6,7 @@ import atexit
 import importlib.util
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deepscope.capture.topics import help_text
-from deepscope.cli.output import emit, rows_option
+from deepscope.cli.output import emit, rows_option, terminal
 from deepscope.cli.recording import asked_options, given_options, run_options
 from deepscope.cli.report import rendered
 from deepscope.errors import DeepScopeError, MissingExtraError
 from deepscope.store import Profile, load_profile
 from deepscope.store.beside import awaited_ranks
+from deepscope.store.identity import parse_name
 from deepscope.store.load import load_selection
 
 if TYPE_CHECKING:
@@ -147,12 +148,26 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
         profile = _profile(recorded.traces[-1], ranks, timeout_s=0 if code else _PEERS_S)
         click.echo()
         emit(rendered(profile, "text", limit=limit), None)
+        _tell_of_evaluations(recorded.traces[:-1])
     elif by_optimizer and not recorded.traces and "deepscope.capture.recorder" not in sys.modules:
         words = (
             "it made no step, by a torch optimizer, a backward pass or a DataLoader's batch; --whole records all of it"
         )
         words += ", and processes that the program starts record with deepscope.profile"
         click.echo(f"deepscope: nothing was recorded in this process: {words}", err=True)
+
+
+def _tell_of_evaluations(traces: Iterable[Path]) -> None:
+    """Prints what was found in an evaluation that was recorded beside the training, if anything."""
+    from deepscope.capture.evaluation_window import STAGE
+    from deepscope.capture.saving.saver import wait_for_profile
+    from deepscope.report.text import evaluation_text
+
+    for trace in traces:
+        if parse_name(trace.name)[1] == STAGE:
+            wait_for_profile(trace)
+            text = evaluation_text(load_profile(trace), **terminal(None))
+            emit(f"\n{text}" if text else "", None)
 
 
 def _tell_of_ranks(ranks: Any) -> None:

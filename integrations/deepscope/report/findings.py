@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from deepscope.printable import printable
-from deepscope.quantities import TIMES, number_text, share_text, time_text
+from deepscope.quantities import TIMES, share_text, time_text
 from deepscope.records import Finding, Profile
 from deepscope.records.findings import Try
 from deepscope.records.places import short_place
@@ -28,7 +28,7 @@ def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
     for finding in found[:SHOWN]:
         yield (
             printable(finding.code),
-            printable(f"{_place(finding, profile)}{finding.title}: {_figures(finding, profile)}"),
+            printable(f"{_place(finding, profile)}{finding.title}: {_message(finding, profile)}"),
         )
         yield "", printable(finding.remedy.text)
         for words in tried_words(profile.tries, finding.code):
@@ -97,11 +97,8 @@ def _place(finding: Finding, profile: Profile) -> str:
     return f"{short_place(finding.file, finding.line, profile.trace.project_root)} "
 
 
-def _figures(finding: Finding, profile: Profile) -> str:
-    figures = ", ".join(_figure(name, value) for name, value in finding.evidence.items())
-    if not finding.saving_ns:
-        return figures
-    return f"{figures}; {saving_words(finding, profile)}"
+def _message(finding: Finding, profile: Profile) -> str:
+    return f"{finding.message}; {saving_words(finding, profile)}" if finding.saving_ns else finding.message
 
 
 def saving_words(finding: Finding, profile: Profile) -> str:
@@ -116,11 +113,6 @@ def saving_words(finding: Finding, profile: Profile) -> str:
 def saving_word(finding: Finding) -> SavingWord:
     """How sure what it could save is: programs with this mistake gained about so much, or it is a bound."""
     return "about" if finding.is_measured else "up to"
-
-
-def _figure(name: str, given: float | str) -> str:
-    label, kind, value = evidence_figure(name, given)
-    return f"{label} {value if isinstance(value, str) else number_text(value, kind)}"
 
 
 FigureKind = Literal["text", "time", "bytes", "share", "count"]

@@ -92,16 +92,17 @@ def run_verdict(profile: Profile) -> RunVerdict:
         return steps
     of_run, words = beside
     usual = max(run.share("steps", "data") - run.compiling_share, 0.0)  # the window's are steps that compile nothing
+    usual /= _counted(run)
     if steps.share is not None and steps.share * usual >= of_run.share:
         return replace(steps, sentence=f"{steps.sentence} {words}")
     return RunVerdict(of_run.cause, of_run.share, f"{words} {steps.sentence}")
 
 
 _BESIDE: dict[RunCause, tuple[str, str]] = {
-    "evaluation": ("evaluation", "Validation takes {} of the run"),
-    "checkpoint": ("checkpoint", "Saving checkpoints takes {} of the run"),
-    "logging": ("logging", "Logging takes {} of the run"),
-    "outside steps": ("rest", "{} of the run lies outside its steps"),
+    "evaluation": ("evaluation", "Validation takes {}"),
+    "checkpoint": ("checkpoint", "Saving checkpoints takes {}"),
+    "logging": ("logging", "Logging takes {}"),
+    "outside steps": ("rest", "{} lies outside its steps"),
 }
 """The part of the run that each one is, and its words."""
 _WRITES: frozenset[RunCause] = frozenset({"checkpoint", "logging"})
@@ -113,13 +114,19 @@ _SELDOM: dict[RunCause, str] = {
 """What to do about what happened more than twice."""
 
 
+def _counted(run: WholeRun) -> float:
+    """The share of a run that its parts are shares of here: a short one begins as long as a long one does."""
+    start = run.share("start")
+    return 1 - start if _RIVAL <= start < 1 else 1.0
+
+
 def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | None:
     """What takes most of the whole run beside its usual steps, and in words; None where that is little."""
-    candidates = [_Candidate(cause, run.share(part)) for cause, (part, _) in _BESIDE.items()]
+    counted = _counted(run)
+    candidates = [_Candidate(cause, min(run.share(part) / counted, 1.0)) for cause, (part, _) in _BESIDE.items()]
     candidates.append(_Candidate("compiling", run.compiling_share))
-    # A short run begins as long as a long one does.
-    later = 1 - run.share("start")
-    worth = [one for one in candidates if one.share >= (_WRITING * later if one.cause in _WRITES else _RIVAL)]
+    least = _WRITING * (1 - run.share("start")) / counted
+    worth = [one for one in candidates if one.share >= (least if one.cause in _WRITES else _RIVAL)]
     first = max(worth, key=lambda one: one.share, default=None)
     if first is None:
         return None
@@ -129,7 +136,8 @@ def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | 
     times = next(part.times for part in run.parts if part.name == name)
     often = f": {times:,} times, {time_text(run.time_ns(name) / run.ranks / times)} each" if times > 1 else ""
     seldom = _SELDOM.get(first.cause, "") if times > 2 else ""
-    return first, f"{words.format(share_text(first.share, 1))}{often}{seldom}."
+    share = f"{share_text(first.share, 1)} of the run{' after its start' if counted < 1 else ''}"
+    return first, f"{words.format(share)}{often}{seldom}."
 
 
 def _compiling_words(run: WholeRun, share: float, project_root: str) -> str:

@@ -13,7 +13,7 @@ from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.columns import columns
 from deepscope.report.filters import NO_FILTERS, Filters, part_words, row_words
-from deepscope.report.findings import findings_entries
+from deepscope.report.findings import finding_words, findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.layout import Styles, cell_len, render
 from deepscope.report.memory import memory_entries
@@ -156,7 +156,7 @@ _HELPS = frozenset({"operators", "Python", "device busy", "device idle"})
 _ENOUGH = 0.1
 """While a finding promises this share of the wall time, it is what to do first."""
 _NAMED = 3
-"""Operators from outside torch that are named."""
+"""Operators from outside torch that are named, and findings of an evaluation."""
 
 
 def audit_entries(profile: Profile) -> Iterator[tuple[str, str]]:
@@ -249,6 +249,15 @@ def text_report(
         lines += [*found, ""] if found else []
     lines += entries_text(footer(profile, by, shown, len(rest)), width, styles)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def evaluation_text(profile: Profile, *, width: int = 80, color: bool = False) -> str:
+    """What was found in an evaluation, for a terminal below its training's report; "" where nothing of weight was."""
+    found = [one for one in profile.findings if one.severity != "hint"][:_NAMED]
+    entries = [
+        ("validate", words) for one in found for words in (finding_words(one, profile), printable(one.remedy.text))
+    ]
+    return "".join(f"{line}\n" for line in entries_text(entries, max(MIN_WIDTH, width), Styles(color)))
 
 
 _NOTHING = {

@@ -265,11 +265,14 @@ def test_a_run_without_an_account_or_with_little_beside_its_steps_is_told_by_its
 @pytest.mark.parametrize(
     ("part", "words"),
     [
-        ("checkpoint", "Saving checkpoints takes 3.0% of the run: 48 times, 625µs each; save less often."),
+        (
+            "checkpoint",
+            "Saving checkpoints takes 7.5% of the run after its start: 48 times, 625µs each; save less often.",
+        ),
         (
             "logging",
             (
-                "Logging takes 3.0% of the run: 48 times, 625µs each; log less often (Lightning: "
+                "Logging takes 7.5% of the run after its start: 48 times, 625µs each; log less often (Lightning: "
                 "`Trainer(log_every_n_steps=…)`)."
             ),
         ),

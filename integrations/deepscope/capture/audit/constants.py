@@ -29,7 +29,7 @@ def computed_value(
 
     `of_tensor`: the value of a tensor's storage, which is read as the tensor lies in it.
     """
-    if facts.is_opaque or facts.is_random or facts.reads_to_host:
+    if facts.is_opaque or facts.reads_to_host or facts.draws(returned.args, returned.kwargs):
         return None
     parts: list[Value] = [facts.name]
     for one in (*returned.args, *sorted(returned.kwargs.items())):

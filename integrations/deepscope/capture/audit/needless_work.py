@@ -162,7 +162,12 @@ def unused_results(watch: Watch, work: StepWork, places: NumberedPlaces, *, live
 def read_numbers(
     watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int], unread_is_used: bool
 ) -> list[UnusedResults]:
-    """Of the first step: what nobody uses but a line that reads it as a number; `live`: what `used` finds."""
+    """Of the first step: what nobody uses but a line that reads it as a number; `live`: what `used` finds.
+
+    A step without a backward pass is an evaluation, whose results are such numbers.
+    """
+    if not watch.passes:
+        return []
     operations = watch.flow.operations
     reads = {number for number, one in enumerate(operations) if one.name == _READ and one.call.is_direct}
     others = used(watch, unread_is_used=unread_is_used, without=reads)

@@ -13,6 +13,7 @@ _TO_HOST = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonz
 _REPLACING = frozenset({"aten::zero_", "aten::_foreach_zero_", "aten::fill_", "aten::copy_", "aten::normal_"})
 """What stood in the tensor before does not matter to them."""
 _RANDOM = torch.Tag.nondeterministic_seeded
+_DROPOUT = "dropout_p"
 _BY_ELEMENT = ("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")
 _REBINDING = frozenset({"aten::set_", "aten::resize_", "aten::set_data"})
 
@@ -33,10 +34,18 @@ class OperatorFacts(NamedTuple):
     """Nothing of what stood in the tensors that it writes to is left, where they cover their storages."""
     is_random: bool
     """Or its result is not defined."""
+    dropout: int
+    """The place of the share that it drops at random; -1 for none."""
     has_hidden_writes: bool
     """It changes statistics that its schema does not name."""
     is_by_element: bool
     """It does the same to each tensor of its lists, and nothing across them."""
+
+    def draws(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+        """Whether a call's result may differ from that of the same call; attention without dropout draws nothing."""
+        if not self.is_random or self.dropout < 0:
+            return self.is_random
+        return bool(args[self.dropout] if len(args) > self.dropout else kwargs.get(_DROPOUT, 0.0))
 
     def written(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The arguments of a call that it writes to."""
@@ -48,7 +57,7 @@ def facts_of(function: Any) -> OperatorFacts:
     """Of what a dispatch mode is called with."""
     schema = getattr(function, "_schema", None)
     if schema is None:  # a higher-order operator
-        return OperatorFacts(str(function), (), (), False, True, False, False, True, False, False)
+        return OperatorFacts(str(function), (), (), False, True, False, False, True, -1, False, False)
     name: str = schema.name
     written = [
         (place, one)
@@ -65,6 +74,7 @@ def facts_of(function: Any) -> OperatorFacts:
         reads_to_host=name in _TO_HOST,
         replaces=name in _REPLACING,
         is_random=_RANDOM in getattr(function, "tags", ()) or name.startswith(("aten::empty", "aten::new_empty")),
+        dropout=next((place for place, one in enumerate(schema.arguments) if one.name == _DROPOUT), -1),
         has_hidden_writes="batch_norm" in name and "backward" not in name,
         is_by_element=name.startswith(_BY_ELEMENT),
     )
