@@ -29,8 +29,8 @@ def steps_of(trace: str) -> list[int]:
 def test_a_job_is_recorded_as_often_as_somebody_asks_and_its_losses_are_the_same(tmp_path):
     with running(tmp_path, *RUN, "100000", program=LOOP) as job:
         wait_for(tmp_path, job)
-        by_pid = attach(tmp_path, str(job.pid), "--steps", "3", "-q")
-        by_name = attach(tmp_path, "train.py", "--steps", "2", "-q", "--topics", "default,memory")
+        by_pid = attach(tmp_path, str(job.pid), "--steps", "3", "--format", "paths")
+        by_name = attach(tmp_path, "train.py", "--steps", "2", "--format", "paths", "--topics", "default,memory")
         by_folder = attach(tmp_path, "deepscope_logs")
         out, err = job.end()
     assert (by_pid.returncode, by_name.returncode, by_folder.returncode) == (0, 0, 0), by_pid.stderr + by_name.stderr
@@ -111,8 +111,8 @@ print([path.name for path in profiler.traces])
 def test_lightnings_own_steps_are_recorded(tmp_path):
     with running(tmp_path, "train.py", program=TRAINER) as job:
         wait_for(tmp_path, job)
-        done = attach(tmp_path, str(job.pid), "--steps", "3", "-q")
-        again = attach(tmp_path, "here", "--steps", "2", "-q")
+        done = attach(tmp_path, str(job.pid), "--steps", "3", "--format", "paths")
+        again = attach(tmp_path, "here", "--steps", "2", "--format", "paths")
         out, err = job.end()
     assert (done.returncode, again.returncode) == (0, 0), done.stderr + again.stderr + err
     profile = load_profile(done.stdout.strip(), cache=False)
@@ -129,8 +129,8 @@ def test_requests_may_come_as_files(tmp_path):
         while job.process.poll() is None and not list(control_folder.glob("*.json")):
             time.sleep(0.05)
         assert oct(control_folder.stat().st_mode & 0o777) == "0o700"
-        done = attach(tmp_path, "deepscope_logs", "--steps", "3", "-q")
-        again = attach(tmp_path, "deepscope_logs", "--time", "0.3", "-q")
+        done = attach(tmp_path, "deepscope_logs", "--steps", "3", "--format", "paths")
+        again = attach(tmp_path, "deepscope_logs", "--time", "0.3", "--format", "paths")
         job.end()
     assert (done.returncode, again.returncode) == (0, 0), done.stderr + again.stderr
     assert len(steps_of(done.stdout.strip())) == 3
@@ -167,9 +167,9 @@ def test_all_ranks_record_the_same_steps(tmp_path):
     with running(tmp_path, *torchrun, *RUN, "100000000", program=RANKS) as job:
         found = wait_for(tmp_path, job, ranks=4)
         assert found["world_size"] == 4
-        whole = [attach(tmp_path, str(job.pid), "--steps", "3", "-q") for _ in range(3)]
-        timed = attach(tmp_path, str(found["pids"][2]), "--time", "0.3", "-q")
-        one = attach(tmp_path, "train.py", "--rank", "1", "--steps", "2", "-q")
+        whole = [attach(tmp_path, str(job.pid), "--steps", "3", "--format", "paths") for _ in range(3)]
+        timed = attach(tmp_path, str(found["pids"][2]), "--time", "0.3", "--format", "paths")
+        one = attach(tmp_path, "train.py", "--rank", "1", "--steps", "2", "--format", "paths")
         table = attach(tmp_path, "train.py", "--steps", "2")
         out, err = job.end()
     for done in [*whole, timed]:
@@ -217,9 +217,9 @@ losses = []
 def test_workers_that_are_forked_do_not_hold_the_door(tmp_path):
     with running(tmp_path, *RUN, "100000", program=FORKS) as job:
         wait_for(tmp_path, job)
-        done = attach(tmp_path, str(job.pid), "--steps", "2", "-q")
+        done = attach(tmp_path, str(job.pid), "--steps", "2", "--format", "paths")
         children = subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True, text=True).stdout.split()
-        by_child = attach(tmp_path, children[0], "-q")
+        by_child = attach(tmp_path, children[0], "--format", "paths")
         out, err = job.end()
     assert done.returncode == 0, done.stderr
     assert by_child.returncode == 1, by_child.stdout
@@ -243,8 +243,8 @@ print(total == 512.0 * runs)
 def test_a_program_without_steps_is_recorded_by_time(tmp_path):
     with running(tmp_path, *RUN, "100000000", program=WITHOUT_STEPS) as job:
         wait_for(tmp_path, job, steps=0)
-        done = attach(tmp_path, str(job.pid), "--time", "500ms", "-q")
-        again = attach(tmp_path, str(job.pid), "--time", "0.2", "-q")
+        done = attach(tmp_path, str(job.pid), "--time", "500ms", "--format", "paths")
+        again = attach(tmp_path, str(job.pid), "--time", "0.2", "--format", "paths")
         out, _ = job.end()
     assert (done.returncode, again.returncode) == (0, 0), done.stderr + again.stderr
     profile = load_profile(done.stdout.strip(), cache=False)
@@ -267,7 +267,7 @@ def test_whoever_leaves_ends_the_window_and_the_job_goes_on(tmp_path):
         _, said = asking.communicate(timeout=60)
         while jobs(tmp_path)[0]["state"] != "saved":
             pass
-        after = attach(tmp_path, str(job.pid), "--steps", "2", "-q")
+        after = attach(tmp_path, str(job.pid), "--steps", "2", "--format", "paths")
         job.end()
     assert asking.returncode == 130
     assert "the job goes on" in said

@@ -89,8 +89,8 @@ def end(folder: Path, job: subprocess.Popen[str]) -> tuple[str, str]:
 @needs_torch
 def test_a_job_that_knows_nothing_is_recorded_and_its_losses_are_the_same(tmp_path):
     job = start(tmp_path, "train.py", "100000")
-    done = attach(tmp_path, str(job.pid), "--steps", "3", "-q")
-    again = attach(tmp_path, str(job.pid), "--steps", "2", "-q")
+    done = attach(tmp_path, str(job.pid), "--steps", "3", "--format", "paths")
+    again = attach(tmp_path, str(job.pid), "--steps", "2", "--format", "paths")
     out, err = end(tmp_path, job)
     assert (done.returncode, again.returncode) == (0, 0), done.stderr + again.stderr + err
     profile = load_profile(done.stdout.strip(), cache=False)
@@ -110,7 +110,7 @@ def test_a_job_that_knows_nothing_is_recorded_and_its_losses_are_the_same(tmp_pa
 def test_all_ranks_are_entered_by_the_launchers_number_and_record_the_same_steps(tmp_path):
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     job = start(tmp_path, *torchrun, "train.py", "100000000", program=RANKS)
-    done = attach(tmp_path, str(job.pid), "--steps", "3", "-q")
+    done = attach(tmp_path, str(job.pid), "--steps", "3", "--format", "paths")
     listed = jobs(tmp_path)
     _, err = end(tmp_path, job)
     assert done.returncode == 0, done.stderr + err

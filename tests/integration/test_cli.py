@@ -99,10 +99,11 @@ def test_peaks_are_given_on_the_command_line(written: Path) -> None:
 
 
 def test_the_report_goes_to_a_file_when_asked(written: Path, tmp_path: Path) -> None:
-    done = run("report", str(written), "-o", str(tmp_path / "out.txt"))
+    arguments = ("export", str(written), "--format", "folded")
+    done = run(*arguments, "-o", str(tmp_path / "out.txt"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert "train.py:3" in (tmp_path / "out.txt").read_text()
-    assert "cannot be written" in fails("report", str(written), "-o", str(tmp_path / "no" / "such" / "folder"))
+    assert "cannot be written" in fails(*arguments, "-o", str(tmp_path / "no" / "such" / "folder"))
 
 
 def test_without_a_path_the_newest_run_nearby_is_shown(tmp_path: Path) -> None:
@@ -213,14 +214,14 @@ def test_a_part_of_a_report_is_chosen_and_what_makes_no_sense_is_told(written: P
         "filter   include aten::*: 1 of 1 rows"
         in run("report", str(written), "--by", "operator", "--include", "aten::*").stdout
     )
-    rows = json.loads(run("report", str(written), "--by", "operator", "--stacks", "--format", "json").stdout)
+    rows = json.loads(run("report", str(written), "--by", "stack", "--format", "json").stdout)
     assert rows["operators"][0]["stack"] == [{"file": "train.py", "line": 3, "function": "work"}]
     for arguments, message in (
         (("--module", "encoder"), "no module has such a path"),
         (("--by", "step", "--phase", "forward"), "whose rows are of the whole"),
         (("--by", "step", "--include", "3"), "have no names"),
         (("--by", "memory", "--min-time", "1us"), "have no time"),
-        (("--shapes",), "goes with --by operator alone"),
+        (("--shapes",), "goes with --by operator or stack alone"),
         (("--line", "train.py:3", "--include", "x"), "nor do --include"),
     ):
         assert message in fails("report", str(written), *arguments)
@@ -303,6 +304,12 @@ def test_a_terminal_without_unicode_gets_the_report_too(written: Path) -> None:
     done = run_cold("report", str(written), PYTHONIOENCODING="ascii", COLUMNS="60")
     assert done.returncode == 0, done.stderr
     assert "train.py:3" in done.stdout
+
+
+def test_what_is_redirected_is_utf_8_wherever_it_is_written(written: Path) -> None:
+    done = run_cold("report", str(written), LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    assert done.returncode == 0, done.stderr
+    assert " · " in done.stdout
 
 
 def test_the_other_commands_read_the_same_traces(written: Path, tmp_path: Path) -> None:

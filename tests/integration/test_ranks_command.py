@@ -109,11 +109,6 @@ def choices() -> tuple[str, ...]:
     return TAKEN
 
 
-def test_it_goes_to_a_file(folder: Path, tmp_path: Path) -> None:
-    assert run(str(folder), "-o", str(tmp_path / "o.txt")).stdout == ""
-    assert (tmp_path / "o.txt").read_text(encoding="utf-8").startswith("run ")
-
-
 def test_what_is_no_run_is_told_in_a_line(tmp_path: Path) -> None:
     assert "no trace in this folder" in fails(str(tmp_path))
     (tmp_path / "x.json").write_text('{"traceEvents": [')

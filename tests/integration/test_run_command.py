@@ -305,8 +305,8 @@ def test_a_window_by_time_of_a_whole_run_that_is_counted(folder):
         "import time, torch\nfrom helper import product\nuntil = time.monotonic() + 3\n"
         "while time.monotonic() < until:\n    product(torch.ones(64, 64))\n"
     )
-    settings(folder, "counter_interval = 0.01")
-    options = ("--whole", "--time", "0.2", "--after", "500ms", "--counters", "run", "-q")
+    settings(folder, 'counter_interval = 0.01\ncounters = "run"')
+    options = ("--whole", "--time", "0.2", "--after", "500ms", "-q")
     done = run(folder, *options, "infer.py")
     assert done.returncode == 0, done.stderr
     (path,) = (folder / "deepscope_logs").glob("*.counters")
@@ -464,7 +464,8 @@ END
 @pytest.mark.parametrize("wait", [1, 2, 3, 4, 5])
 def test_an_evaluation_between_two_steps_is_part_of_none(wait: int, folder: Path):
     write(folder, program=EVALUATED)
-    done = run(folder, "--audit", "--wait", str(wait), "--counters", "off", "train.py")
+    settings(folder, 'counters = "off"')
+    done = run(folder, "--audit", "--wait", str(wait), "train.py")
     assert done.returncode == 0, done.stderr
     (trace,) = traces(folder)
     profile = load_profile(trace, cache=False)
@@ -504,7 +505,8 @@ END
 
 def test_a_second_window_has_the_steps_that_are_not_like_those_of_the_first(folder: Path):
     write(folder, program=UNLIKE)
-    done = run(folder, "--counters", "off", "train.py")
+    settings(folder, 'counters = "off"')
+    done = run(folder, "train.py")
     assert done.returncode == 0, done.stderr
     first, second = (load_profile(trace, cache=False) for trace in sorted(traces(folder)))
     assert (first.trace.window, second.trace.window) == (0, 1)

@@ -18,7 +18,7 @@ from deepscope.cli.options import Duration
 from deepscope.cli.output import Bar
 from warm_python import run_command
 
-OPTIONS = 108
+OPTIONS = 95
 """At most so many options of all commands."""
 
 
@@ -45,7 +45,7 @@ def test_an_option_has_one_word_and_a_letter_at_most() -> None:
     assert [option.opts for _, option in options() if sum(word.startswith("--") for word in option.opts) > 1] == []
 
 
-@pytest.mark.parametrize("word", ["-n", "-o", "--time", "--warmup", "--topics", "--min-time", "--peaks", "--stage"])
+@pytest.mark.parametrize("word", ["-n", "--time", "--warmup", "--topics", "--min-time", "--peaks", "--stage"])
 def test_a_word_means_the_same_in_all_commands(word: str) -> None:
     found = [option for _, option in options() if word in option.opts]
     described = {(option.default, option.multiple, option.metavar, type(option.type).__name__) for option in found}

@@ -33,7 +33,7 @@ def test_the_commands_help_and_defaults_are_those_that_are_declared() -> None:
         parameter for parameter in run.params if isinstance(parameter, click.Option) and parameter.name in OPTIONS
     ]
     assert {parameter.name for parameter in shared} == {
-        "topics", "wait", "warmup", "active", "repeat", "time", "after", "ranks", "counters", "audit",
+        "topics", "wait", "warmup", "active", "time", "after", "ranks", "audit",
     }  # fmt: skip
     for parameter in shared:
         declared = OPTIONS[parameter.name]

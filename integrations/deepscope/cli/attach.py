@@ -36,8 +36,7 @@ _STEPS = 5
 )
 @click.option("--url", metavar="URL", help="Record a server of models (vLLM, SGLang), for --time or SGLang's --steps.")
 @rows_option
-@form_option("text", "json")
-@click.option("-q", "--quiet", is_flag=True, help="Show only the traces' paths.")
+@form_option("text", "json", "paths")
 def attach(
     target: str | None,
     *,
@@ -50,14 +49,14 @@ def attach(
     url: str | None,
     limit: int | None,
     form: str,
-    quiet: bool,
 ) -> None:
     """Record some steps of a job that is already running, and print the hot lines.
 
     The job was started with `deepscope run --on-demand`, or calls `deepscope.on_demand()`. It is named by the number of
     any of its processes (the launcher's, too), by its program or by the folder of its traces; without a name the jobs
     are listed. A process of Python 3.14 or later needs no preparation; it is named by its number. All ranks of the job
-    on this machine record the same steps. Ctrl-C ends the window; the job goes on.
+    on this machine record the same steps. Ctrl-C ends the window; the job goes on. With
+    --format paths only the paths of the traces are printed.
     """
     choice = checked_ranks(ranks) if ranks else None
     if steps is not None and time is not None:
@@ -65,7 +64,7 @@ def attach(
     if url is not None:
         if target is not None or ranks or topics is not None or warmup is not None:
             raise click.UsageError("with --url stand --time or --steps, --folder and the form of the report alone")
-        _show(_recorded_server(url, folder, steps, time, quiet=quiet), form, limit=limit, quiet=quiet)
+        _show(_recorded_server(url, folder, steps, time), form, limit=limit)
         return
     named = Path(target) if target is not None and Path(target).is_dir() else None
     jobs, problems = find_jobs(live_entries(traces=named))
@@ -82,7 +81,7 @@ def attach(
         options={} if topics is None else {"topics": topics},
     )
     chosen = (job.first.answer.rank,) if isinstance(choice, str) else tuple(choice or ())
-    outcomes = _recorded(job, chosen, wanted, quiet=quiet)
+    outcomes = _recorded(job, chosen, wanted)
     traces = [path for one in outcomes for path in one.traces]
     for one in outcomes:
         for note in one.notes:
@@ -91,24 +90,24 @@ def attach(
             click.echo(f"deepscope: {_who(one, outcomes)}{printable(one.problem)}", err=True)
     if not traces:
         raise ControlError("nothing was recorded")
-    _show(traces, form, limit=limit, quiet=quiet)
+    _show(traces, form, limit=limit)
 
 
-def _recorded_server(url: str, folder: str, steps: int | None, seconds: float | None, *, quiet: bool) -> list[str]:
+def _recorded_server(url: str, folder: str, steps: int | None, seconds: float | None) -> list[str]:
     from deepscope.capture.on_demand.model_server import ModelServer
 
-    line = _Line(is_on=sys.stderr.isatty() and not quiet)
+    line = _Line()
     try:
         return [str(path) for path in ModelServer(url, Path(folder), line.show).record(steps=steps, seconds=seconds)]
     finally:
         line.clear()
 
 
-def _show(traces: list[str], form: str, *, limit: int | None, quiet: bool) -> None:
-    if quiet:
-        emit("".join(f"{path}\n" for path in traces), None)
+def _show(traces: list[str], form: str, *, limit: int | None) -> None:
+    if form == "paths":
+        emit("".join(f"{path}\n" for path in traces))
         return
-    emit(rendered(_profile(traces), form, limit=limit), None)
+    emit(rendered(_profile(traces), form, limit=limit))
     if form == "text":
         where = traces[0] if len(traces) == 1 else str(Path(traces[0]).parent)
         click.echo(f"\n{printable(where)}", err=True)
@@ -130,10 +129,8 @@ def _profile(traces: list[str]) -> Any:
     return load_selection(select_from(Recognizer().traces((), named=files)))
 
 
-def _recorded(
-    job: TrainingJob, ranks: tuple[int, ...], wanted: RecordingRequest, *, quiet: bool
-) -> list[WindowOutcome]:
-    line = _Line(is_on=sys.stderr.isatty() and not quiet)
+def _recorded(job: TrainingJob, ranks: tuple[int, ...], wanted: RecordingRequest) -> list[WindowOutcome]:
+    line = _Line()
     clients = clients_of(job, ranks)
     try:
         return AgreedRecording(clients, wanted, show=line.show, tell=line.tell).record()
@@ -149,8 +146,8 @@ def _recorded(
 class _Line:
     """A line of progress on the terminal, which the next one takes the place of."""
 
-    def __init__(self, *, is_on: bool) -> None:
-        self._is_on = is_on
+    def __init__(self) -> None:
+        self._is_on = sys.stderr.isatty()
 
     def show(self, text: str) -> None:
         if self._is_on:
@@ -216,12 +213,12 @@ def _list(jobs: list[TrainingJob], problems: list[str], form: str) -> None:
             }
             for job in jobs
         ]
-        emit(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n", None)
+        emit(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode() + "\n")
         return
     if not jobs:
         click.echo("no job waits to be recorded; start one with: deepscope run --on-demand train.py")
         return
-    emit("".join(f"{_described(job)}\n" for job in jobs), None)
+    emit("".join(f"{_described(job)}\n" for job in jobs))
 
 
 def _described(job: TrainingJob) -> str:

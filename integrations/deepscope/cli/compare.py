@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from deepscope.cli.options import FloatType, load, load_all, reading_options
-from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
+from deepscope.cli.output import emit, form_option, rows_option, rows_shown, terminal
 from deepscope.comparison import NUMBERS, TABLES
-from deepscope.store.load import REPEATS
 
 SLOWER = 3
 """The exit code where `--fail-over` fails: apart from 1 (an error) and 2 (a wrong use)."""
@@ -37,13 +36,6 @@ class Percent(FloatType):
 @click.argument("after")
 @click.option("--before", "more_before", multiple=True, metavar="PATH", help="One more run of BEFORE; may come again.")
 @click.option("--after", "more_after", multiple=True, metavar="PATH", help="One more run of AFTER; may come again.")
-@click.option(
-    "--repeats",
-    type=click.IntRange(1),
-    default=REPEATS,
-    show_default=True,
-    help="Of a folder's newest runs look at so many, and count those of the same code as repeats; 1 takes the newest.",
-)
 @click.option("--by", type=click.Choice(TABLES), default="line", show_default=True, help="What the rows are.")
 @click.option(
     "--metric",
@@ -56,21 +48,18 @@ class Percent(FloatType):
 @rows_option
 @click.option("--fail-over", type=Percent(), metavar="PERCENT", help="Exit with 3 if more than so much slower.")
 @form_option("text", "json", "markdown")
-@reading_options()
-@output_option
+@reading_options("rank", "step", "stage", "partial")
 def compare(
     *,
     before: str,
     after: str,
     more_before: Sequence[str],
     more_after: Sequence[str],
-    repeats: int,
     by: Any,
     number: Any,
     limit: int | None,
     fail_over: float | None,
     form: str,
-    output: str | None,
     **reading: Any,
 ) -> int:
     """Show what became slower or faster from BEFORE to AFTER, in time a step, and what is within noise.
@@ -86,16 +75,16 @@ def compare(
 
     sides = []
     for path, more in ((before, more_before), (after, more_after)):
-        sides.append([*load_all(path, repeats=repeats, **reading), *(load(one, **reading) for one in more)])
+        sides.append([*load_all(path, **reading), *(load(one, **reading) for one in more)])
     comparison = compared(*sides, by=by, number=number)
     verdict = None if fail_over is None else judge(comparison, fail_over)
-    emit(_rendered(comparison, form, limit=limit, verdict=verdict, output=output), output)
+    emit(_rendered(comparison, form, limit=limit, verdict=verdict))
     if verdict is not None and not comparison.has_intervals:
         click.echo("deepscope: --fail-over cannot judge: nothing tells of noise (see `noise`)", err=True)
     return SLOWER if verdict is not None and verdict.reasons else 0
 
 
-def _rendered(comparison: Any, form: str, *, limit: int | None, verdict: Any, output: str | None) -> str:
+def _rendered(comparison: Any, form: str, *, limit: int | None, verdict: Any) -> str:
     from deepscope.report.compare import comparison_json, comparison_text
 
     rows = rows_shown(limit, form)
@@ -107,5 +96,5 @@ def _rendered(comparison: Any, form: str, *, limit: int | None, verdict: Any, ou
         return comparison_markdown(comparison, limit=rows, verdict=verdict)
     from deepscope.cli.next_step import after_comparison, with_next
 
-    text = comparison_text(comparison, limit=rows, verdict=verdict, **terminal(output))
+    text = comparison_text(comparison, limit=rows, verdict=verdict, **terminal())
     return with_next(text, after_comparison(comparison))

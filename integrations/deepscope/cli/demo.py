@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from deepscope.cli.output import rows_option, rows_shown, writing
+from deepscope.cli.output import writing
 from deepscope.errors import DeepScopeError, MissingExtraError
 
 PROGRAM = "train_transformer.py"
@@ -26,8 +26,7 @@ PROGRAM = "train_transformer.py"
     help="Where the program is copied to and its trace is written.",
 )
 @click.option("--steps", type=click.IntRange(1), default=20, show_default=True, help="Training steps.")
-@rows_option
-def demo(folder: Path, steps: int, limit: int | None) -> None:
+def demo(folder: Path, steps: int) -> None:
     """Train a small transformer with Trainer(profiler="deep") and print the lines that cost the time.
 
     The program learns from the sources of Python's own standard library. Two mistakes are planted in it; the report
@@ -48,9 +47,7 @@ def demo(folder: Path, steps: int, limit: int | None) -> None:
     if not set(traces.glob("*")) - before:
         raise DeepScopeError(f"{program}: trained, but no trace was written to {traces}")
     click.echo()
-    report = subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "deepscope", "report", str(traces), "-n", str(rows_shown(limit))], check=False
-    )
+    report = subprocess.run([sys.executable, "-m", "deepscope", "report", str(traces)], check=False)  # noqa: S603
     sys.exit(report.returncode)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deepscope.cli.options import FOLDERS, load, reading_options
-from deepscope.cli.output import emit, emit_bytes, emit_pieces, output_option, warn, writing
+from deepscope.cli.output import emit, emit_bytes, emit_pieces, warn, writing
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.report.places import DEPTHS, METRICS, Depth, Metric
@@ -171,7 +171,7 @@ FORMS: dict[str, Callable[[ExportJob], None]] = {
 )
 @click.option("--metric", type=click.Choice(METRICS), help="Call paths by device time or by CPU time alone.")
 @reading_options()
-@output_option
+@click.option("-o", "--output", metavar="FILE", help="Write to FILE in place of standard output.")
 def export(
     path: str | None, form: str, depth: Depth, metric: Metric | None, output: str | None, **reading: Any
 ) -> None:

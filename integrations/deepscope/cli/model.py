@@ -8,7 +8,7 @@ from contextlib import redirect_stdout
 
 import click
 
-from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
+from deepscope.cli.output import emit, form_option, rows_option, rows_shown, terminal
 from deepscope.errors import DeepScopeError, FactoryError, MissingExtraError
 
 
@@ -23,10 +23,7 @@ from deepscope.errors import DeepScopeError, FactoryError, MissingExtraError
 @click.option("--meta", is_flag=True, help="Make the model on torch's `meta` device: it takes no memory.")
 @rows_option
 @form_option("text", "json", "csv")
-@output_option
-def model(
-    *, factory: str, by: str | None, backward: bool, meta: bool, limit: int | None, form: str, output: str | None
-) -> None:
+def model(*, factory: str, by: str | None, backward: bool, meta: bool, limit: int | None, form: str) -> None:
     """Count parameters, FLOPs and activation bytes of a model: in all, by module, by operator, by both.
 
     FACTORY is a function without arguments, in the file FILE or in a module (`package.module:FACTORY`). It returns the
@@ -50,8 +47,8 @@ def model(
             raise FactoryError(f"{factory}: the model cannot be called: {one_line(error)}") from error
     rows = rows_shown(limit, form)
     if form == "json":
-        emit(model_json(counts, by=by, limit=rows) + "\n", output)
+        emit(model_json(counts, by=by, limit=rows) + "\n")
     elif form == "csv":
-        emit(model_csv(counts, by=by or "module", limit=rows), output)
+        emit(model_csv(counts, by=by or "module", limit=rows))
     else:
-        emit(model_text(counts, by=by or "module", limit=rows, **terminal(output)), output)
+        emit(model_text(counts, by=by or "module", limit=rows, **terminal()))

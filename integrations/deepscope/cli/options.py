@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deepscope.analysis.peaks import given_peaks
 from deepscope.cli.entry import SCHEDULER_VARIABLE
 from deepscope.cli.output import Bar, Command, warn
 from deepscope.processes import ONE_THREAD
@@ -137,20 +136,17 @@ def load(path: str | None, *, has_notes: bool = False, **options: Any) -> Profil
     return profile
 
 
-def load_all(
-    path: str, *, repeats: int, rank: int | None, step: int | None, stage: str | None, **options: Any
-) -> list[Profile]:
+def load_all(path: str, *, rank: int | None, step: int | None, stage: str | None, partial: bool) -> list[Profile]:
     """The newest run at a path with its repeats there, each with a bar on the terminal."""
     view = View(step=step)
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
-    given_peaks(options["peaks"])
 
     def loaded(selection: TraceSelection) -> Profile:
         with Bar() as progress:
-            return load_selection(selection, view, rank=rank, stage=stage, progress=progress, **options)
+            return load_selection(selection, view, rank=rank, stage=stage, progress=progress, partial=partial)
 
-    profiles = load_repeats(path, loaded, rank=rank, stage=stage, limit=repeats)
+    profiles = load_repeats(path, loaded, rank=rank, stage=stage)
     warn(_skipped(profiles[0]))
     return profiles
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -42,22 +43,17 @@ def form_option(*forms: str) -> Callable[[Command], Command]:
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True)
 
 
-def output_option(command: Command) -> Command:
-    """Adds `-o FILE`."""
-    return click.option("-o", "--output", metavar="FILE", help="Write to FILE in place of standard output.")(command)
-
-
 def rows_shown(limit: int | None, form: str = "text") -> int:
     """The rows of a table, 0 for all."""
     return (ROWS if form in {"text", "markdown"} else 0) if limit is None else limit
 
 
-def terminal(output: str | None) -> dict[str, Any]:
-    """`width` in cells and `color` of a text for standard output or a file."""
+def terminal() -> dict[str, Any]:
+    """`width` in cells and `color` of a text for standard output."""
     from deepscope.report.layout import wants_color
 
     width = shutil.get_terminal_size((PIPED_WIDTH, 0)).columns
-    return {"width": width, "color": output is None and wants_color(sys.stdout)}
+    return {"width": width, "color": wants_color(sys.stdout)}
 
 
 def warn(sentences: Sequence[str]) -> None:
@@ -68,7 +64,7 @@ def warn(sentences: Sequence[str]) -> None:
         click.echo(f"{WARNINGS} of {len(sentences):,} warnings shown", err=True)
 
 
-def emit(text: str, path: str | None) -> None:
+def emit(text: str, path: str | None = None) -> None:
     """Writes to a file, or to standard output; a reader that has gone (`| head`) ends the command in silence.
 
     Raises:
@@ -88,6 +84,9 @@ def emit_pieces(pieces: Iterable[str], path: str | None) -> None:
             with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
                 stream.writelines(pieces)
             return
+        is_chosen = "PYTHONIOENCODING" in os.environ
+        if isinstance(sys.stdout, io.TextIOWrapper) and not is_chosen and not sys.stdout.isatty():
+            sys.stdout.reconfigure(encoding="utf-8", errors="replace")  # `> FILE` is the same on all systems
         sys.stdout.writelines(pieces)
         sys.stdout.flush()
 

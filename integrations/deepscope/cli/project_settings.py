@@ -19,7 +19,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_OF_ONE_RUN = frozenset(SCHEDULE_NAMES) - BUILT_IN_CODE - {"skip_first"}
+COUNTED = frozenset({"skip_first", "repeat"})
+"""Keys of recordings that count steps; any other recording takes no notice of them."""
+_OF_ONE_RUN = frozenset(SCHEDULE_NAMES) - BUILT_IN_CODE - COUNTED
 """They say which steps of a run are recorded: on the command line alone."""
 _NO_KEYS = BUILT_IN_CODE | _OF_ONE_RUN
 

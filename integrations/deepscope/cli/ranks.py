@@ -7,7 +7,7 @@ import os
 import click
 
 from deepscope.cli.options import FOLDERS, reading_options, scheduler_address
-from deepscope.cli.output import Bar, emit, form_option, output_option, rows_option, rows_shown, terminal, warn
+from deepscope.cli.output import Bar, emit, form_option, rows_option, rows_shown, terminal, warn
 from deepscope.printable import without_secrets
 from deepscope.processes import ONE_THREAD
 from deepscope.store.runs import newest_folder
@@ -27,7 +27,6 @@ def _named(paths: list[str]) -> str:
 @click.option("--rank", type=click.IntRange(0), help="One rank in detail, beside the median of the others.")
 @reading_options("step", "stage", "partial")
 @form_option("text", "json", "csv")
-@output_option
 def ranks(
     *,
     paths: tuple[str, ...],
@@ -38,7 +37,6 @@ def ranks(
     stage: str | None,
     partial: bool,
     form: str,
-    output: str | None,
 ) -> None:
     """Show ranks side by side: who holds the others up and by which line, compute, communication, idle time.
 
@@ -81,9 +79,9 @@ def ranks(
     else:
         shown = limit if by is None else rows  # without --by each section has a length of its own
         text = (
-            forms.ranks_text(report, by=by, limit=shown, **terminal(output))
+            forms.ranks_text(report, by=by, limit=shown, **terminal())
             if detail is None
-            else forms.rank_text(detail, report, limit=limit, **terminal(output))
+            else forms.rank_text(detail, report, limit=limit, **terminal())
         )
         text = with_next(text, "" if detail is not None else after_ranks(report, where))
-    emit(text, output)
+    emit(text)

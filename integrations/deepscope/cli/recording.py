@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from deepscope.capture.options import COUNTER_CHOICES, OPTIONS
+from deepscope.capture.options import OPTIONS
 from deepscope.cli.options import Duration
 from deepscope.cli.output import Command
 
@@ -32,9 +32,7 @@ def run_options(command: Command) -> Command:
         command,
         _declared("wait", type=click.IntRange(0), metavar="N"),
         _declared("active", type=click.IntRange(1), metavar="N"),
-        _declared("repeat", type=click.IntRange(0), metavar="N"),
         _declared("after", type=Duration(zero=True), metavar="TIME"),
-        _declared("counters", type=click.Choice(COUNTER_CHOICES)),
         _declared("audit", is_flag=True, default=None),
     )
 

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from deepscope.cli.options import filter_options, filters_of, load, reading_options, scheduler_address
-from deepscope.cli.output import emit, form_option, output_option, rows_option, rows_shown, terminal
+from deepscope.cli.output import emit, form_option, rows_option, rows_shown, terminal
 from deepscope.errors import OptionError
 from deepscope.records import Detail
 from deepscope.report.filters import NO_FILTERS, Filters, check_view
@@ -23,7 +23,11 @@ from deepscope.store.memory_snapshots import is_snapshot
 @click.argument("path", required=False)
 @rows_option
 @click.option(
-    "--by", type=click.Choice([*TABLES, "type"]), default="line", show_default=True, help="What the rows are."
+    "--by",
+    type=click.Choice([*TABLES, "type", "stack"]),
+    default="line",
+    show_default=True,
+    help="What the rows are; stack: operators by the lines that led there, or a memory snapshot with its stacks.",
 )
 @click.option(
     "--aggregate",
@@ -31,18 +35,12 @@ from deepscope.store.memory_snapshots import is_snapshot
     help="With --by operator or type: with rates and shapes, the sum, mean or max over calls.  [default of type: sum]",
 )
 @click.option("--line", "where", metavar="FILE:LINE", help="Only this line, with all that its time is made of.")
-@click.option("--shapes", is_flag=True, help="With --by operator: a row for each of the arguments' shapes.")
-@click.option(
-    "--stacks",
-    is_flag=True,
-    help="With --by operator: a row for each path of your lines that led there; of a snapshot its stacks.",
-)
+@click.option("--shapes", is_flag=True, help="With --by operator or stack: a row for each of the arguments' shapes.")
 @click.option("--fold", is_flag=True, help="With --line: modules that differ in a number alone become one.")
 @click.option("--sort", metavar="KEY", help="Key to sort by: self, total, forward, backward, cpu, wait, idle, …")
 @form_option("text", "json", "csv")
 @filter_options
 @reading_options()
-@output_option
 def report(
     *,
     path: str | None,
@@ -51,7 +49,6 @@ def report(
     aggregate: Aggregate | None,
     where: str | None,
     shapes: bool,
-    stacks: bool,
     fold: bool,
     sort: str | None,
     include: tuple[str, ...],
@@ -60,7 +57,6 @@ def report(
     module: str,
     min_time: float | None,
     form: str,
-    output: str | None,
     **reading: Any,
 ) -> None:
     """Show the lines of code that cost the device time.
@@ -70,27 +66,28 @@ def report(
     """
     if path is not None and is_snapshot(path):
         _check_for_snapshot(click.get_current_context())
-        emit(snapshot_rendered(path, form, stacks=stacks, limit=limit, output=output), output)
+        emit(snapshot_rendered(path, form, stacks=by == "stack", limit=limit))
         return
     reading |= {"phase": phase, "module": module, "scheduler": scheduler_address()}
     filters = filters_of(include, exclude, min_time)
     if by == "type" or aggregate is not None:
         if by not in {"operator", "type"}:
             raise OptionError("aggregate", aggregate, "goes with --by operator or type alone")
-        for name, value in (("line", where), ("shapes", shapes), ("stacks", stacks), ("fold", fold)):
+        for name, value in (("line", where), ("shapes", shapes), ("fold", fold)):
             if value:
                 raise OptionError(name, value, "does not go with --aggregate or --by type")
         question = TopQuestion("type" if by == "type" else "operator", aggregate or "sum", sort or "self", filters)
         question.check()  # a wrong key is told before a long read
-        emit(ranked(load(path, details=("shapes",), **reading), question, form, limit=limit, output=output), output)
+        emit(ranked(load(path, details=("shapes",), **reading), question, form, limit=limit))
         return
-    wanted: dict[Detail, bool] = {"shapes": shapes, "stacks": stacks}
-    details = [name for name, is_wanted in wanted.items() if is_wanted]
+    details: list[Detail] = ["shapes"] if shapes else []
+    if by == "stack":
+        by, details = "operator", [*details, "stacks"]
     table(by, details).check(sort)  # a wrong key is told before a long read
     filters.check(by)
     check_view(by, phase=phase, module=module)
     if details and by != "operator":
-        raise OptionError(details[0], True, "goes with --by operator alone")
+        raise OptionError("shapes", True, "goes with --by operator or stack alone")
     reading["details"] = details
     if where is not None:
         if by != "line" or sort is not None or filters:
@@ -98,29 +95,27 @@ def report(
                 "line", where, "neither --by nor --sort goes with it, nor do --include, --exclude and --min-time"
             )
         check_line(where)
-        emit(line_rendered(load(path, **reading), form, where, fold=fold, limit=limit, output=output), output)
+        emit(line_rendered(load(path, **reading), form, where, fold=fold, limit=limit))
         return
     if fold:
         raise OptionError("fold", True, "goes with --line alone")
     profile = load(path, has_notes=form != "csv", **reading)
-    emit(rendered(profile, form, by=by, sort=sort, limit=limit, filters=filters, output=output), output)
+    emit(rendered(profile, form, by=by, sort=sort, limit=limit, filters=filters))
 
 
-_OF_SNAPSHOTS = frozenset({"path", "limit", "stacks", "form", "output"})
+_OF_SNAPSHOTS = frozenset({"path", "limit", "form"})
 
 
 def _check_for_snapshot(context: click.Context) -> None:
     """Raises `OptionError` for an option that goes with traces alone."""
     for name, value in context.params.items():
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_given and name not in _OF_SNAPSHOTS:
+        if is_given and name not in _OF_SNAPSHOTS and not (name == "by" and value == "stack"):
             raise OptionError("line" if name == "where" else name, value, "goes with traces, not with memory snapshots")
 
 
-def snapshot_rendered(
-    path: str, form: str, *, stacks: bool = False, limit: int | None = None, output: str | None = None
-) -> str:
-    """The report of a snapshot of torch's memory, as text for standard output or the file `output`."""
+def snapshot_rendered(path: str, form: str, *, stacks: bool = False, limit: int | None = None) -> str:
+    """The report of a snapshot of torch's memory, in this form."""
     from deepscope.report import snapshot
     from deepscope.store.memory_snapshots import load_snapshot
 
@@ -129,13 +124,11 @@ def snapshot_rendered(
         return snapshot.snapshot_json(found, limit=rows, stacks=stacks) + "\n"
     if form == "csv":
         return snapshot.snapshot_csv(found, limit=rows)
-    return snapshot.snapshot_text(found, limit=rows, stacks=stacks, **terminal(output))
+    return snapshot.snapshot_text(found, limit=rows, stacks=stacks, **terminal())
 
 
-def line_rendered(
-    profile: Profile, form: str, where: str, *, fold: bool = False, limit: int | None = None, output: str | None = None
-) -> str:
-    """The report of the line that `where` means, as text for standard output or the file `output`."""
+def line_rendered(profile: Profile, form: str, where: str, *, fold: bool = False, limit: int | None = None) -> str:
+    """The report of the line that `where` means, in this form."""
     from deepscope.cli.next_step import after_line, with_next
     from deepscope.report import line_report
     from deepscope.report.below import lines_of
@@ -146,13 +139,13 @@ def line_rendered(
         return line_report.line_json(profile, line, fold=fold, limit=rows) + "\n"
     if form == "csv":
         return line_report.line_csv(profile, line, fold=fold, limit=rows)
-    text = line_report.line_text(profile, line, fold=fold, limit=rows, **terminal(output))
+    text = line_report.line_text(profile, line, fold=fold, limit=rows, **terminal())
     found = lines_of(profile)[line]
     return with_next(text, after_line(profile, found.file, found.line))
 
 
-def ranked(profile: Profile, question: TopQuestion, form: str, *, limit: int | None, output: str | None = None) -> str:
-    """Operators in sums, means or maxima over their calls, as text for standard output or the file `output`."""
+def ranked(profile: Profile, question: TopQuestion, form: str, *, limit: int | None) -> str:
+    """Operators in sums, means or maxima over their calls, in this form."""
     from deepscope.cli.next_step import after_report, with_next
     from deepscope.report import top_report
     from deepscope.report.top_report import ranking
@@ -162,7 +155,7 @@ def ranked(profile: Profile, question: TopQuestion, form: str, *, limit: int | N
         return top_report.top_json(profile, found, question, limit=rows) + "\n"
     if form == "csv":
         return top_report.top_csv(found, limit=rows)
-    text = top_report.top_text(profile, found, question, limit=rows, **terminal(output))
+    text = top_report.top_text(profile, found, question, limit=rows, **terminal())
     return with_next(text, after_report(profile, question.by))
 
 
@@ -174,9 +167,8 @@ def rendered(
     sort: str | None = None,
     limit: int | None = None,
     filters: Filters = NO_FILTERS,
-    output: str | None = None,
 ) -> str:
-    """The report as text for standard output or the file `output`."""
+    """The report in this form."""
     if form == "json":
         from deepscope.report.json_report import json_report
 
@@ -188,5 +180,5 @@ def rendered(
     from deepscope.cli.next_step import after_report, with_next
     from deepscope.report.text import text_report
 
-    text = text_report(profile, by=by, sort=sort, limit=rows_shown(limit), filters=filters, **terminal(output))
+    text = text_report(profile, by=by, sort=sort, limit=rows_shown(limit), filters=filters, **terminal())
     return with_next(text, after_report(profile, by))

@@ -81,7 +81,7 @@ def run(
         raise MissingExtraError("torch", "torch")
     from deepscope.capture.process_hooks.open_recorders import fail
     from deepscope.capture.program import Program, record_on_demand, record_steps, record_whole
-    from deepscope.cli.project_settings import project_settings, with_settings
+    from deepscope.cli.project_settings import COUNTED, project_settings, with_settings
 
     given = given_options(options)
     if on_demand:
@@ -91,7 +91,8 @@ def run(
     settings = project_settings(program, is_module=is_module)
     filename, control = settings.pop("filename", None), settings.pop("control", "auto")
     if on_demand or whole or "time" in given:
-        settings.pop("skip_first", None)  # of steps that are counted
+        for name in COUNTED:
+            settings.pop(name, None)
     given = with_settings(given, settings)
     if on_demand:
         recording = record_on_demand(folder, filename=filename, control=control, **given)
@@ -147,7 +148,7 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
     elif recorded.traces and not quiet:
         profile = _profile(recorded.traces[-1], ranks, timeout_s=0 if code else _PEERS_S)
         click.echo()
-        emit(rendered(profile, "text", limit=limit), None)
+        emit(rendered(profile, "text", limit=limit))
         _tell_of_evaluations(recorded.traces[:-1])
     elif by_optimizer and not recorded.traces and "deepscope.capture.recorder" not in sys.modules:
         words = (
@@ -166,8 +167,8 @@ def _tell_of_evaluations(traces: Iterable[Path]) -> None:
     for trace in traces:
         if parse_name(trace.name)[1] == STAGE:
             wait_for_profile(trace)
-            text = evaluation_text(load_profile(trace), **terminal(None))
-            emit(f"\n{text}" if text else "", None)
+            text = evaluation_text(load_profile(trace), **terminal())
+            emit(f"\n{text}" if text else "")
 
 
 def _tell_of_ranks(ranks: Any) -> None:
@@ -179,7 +180,7 @@ def _tell_of_ranks(ranks: Any) -> None:
 
 
 def _check_on_demand(given: dict[str, Any], *, whole: bool) -> None:
-    chosen = sorted({"wait", "warmup", "active", "repeat", "time", "after", "audit"} & given.keys())
+    chosen = sorted({"wait", "warmup", "active", "time", "after", "audit"} & given.keys())
     if whole or chosen:
         option = "--whole" if whole else f"--{chosen[0]}"
         raise click.UsageError(f"{option} says what is recorded by itself; with --on-demand `deepscope attach` says it")
@@ -188,7 +189,7 @@ def _check_on_demand(given: dict[str, Any], *, whole: bool) -> None:
 def _check_steps(given: dict[str, Any], *, whole: bool) -> None:
     """Options that count steps go with neither --whole nor --time, and --after with --time alone."""
     is_timed = "time" in given
-    counted = {"wait", "active", "repeat"} | ({"warmup"} if whole else set()) if whole or is_timed else set()
+    counted = {"wait", "active"} | ({"warmup"} if whole else set()) if whole or is_timed else set()
     if chosen := sorted(counted & given.keys()):
         reason = (
             "and --whole has none; --time says for how long it records" if whole else "and --time records by the clock"

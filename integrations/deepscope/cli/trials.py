@@ -47,11 +47,8 @@ class ProgramCommand(click.Command):
 
 
 def trial_options(*forms: str) -> Callable[[Function], Function]:
-    """Adds `--trace --steps --budget --yes --format`; the first form is the default."""
+    """Adds `--steps --budget --yes --format`; the first form is the default."""
     options = (
-        click.option(
-            "--trace", metavar="PATH", help="Keep the results beside it.  [default: the newest, if of this program]"
-        ),
         click.option(
             "--steps", type=click.IntRange(3), metavar="N", help="Timed steps of each run.  [default: by their length]"
         ),
@@ -122,7 +119,7 @@ def runs_of(command: Command, budget_s: float) -> Iterator[ProgramRuns]:
             tell(f"the program wrote {path}")
 
 
-def trace_of(command: Command, path: str | None) -> Profile | None:
+def trace_of(command: Command, path: str | None = None) -> Profile | None:
     """The profile of a trace that is named, else of the newest one in the usual folders if it is of the program.
 
     Raises:
@@ -161,6 +158,11 @@ def tell(text: str) -> None:
 @click.argument("findings", nargs=-1, metavar="[FINDING]...")
 @click.option(
     "--all", "is_search", is_flag=True, help="Keep the best, try the rest on top, and measure the set as a whole."
+)
+@click.option(
+    "--trace",
+    metavar="PATH",
+    help="Take the findings from it, and keep the results beside it.  [default: the newest, if of this program]",
 )
 @trial_options("text", "json")
 def try_remedies(
@@ -203,8 +205,8 @@ def try_remedies(
             else:
                 rows += try_each(session, chosen)
     keep_beside(profile, rows)
-    text = with_next(tries_text(rows, options=options, **terminal(None)), after_tries(rows, command))
-    emit(tries_json(rows) if form == "json" else text, None)
+    text = with_next(tries_text(rows, options=options, **terminal()), after_tries(rows, command))
+    emit(tries_json(rows) if form == "json" else text)
 
 
 def _checked(findings: Sequence[str]) -> list[str]:
@@ -241,7 +243,6 @@ def verify(
     *,
     before: str,
     after: str,
-    trace: str | None,
     steps: int | None,
     budget: float,
     yes: bool,
@@ -250,7 +251,7 @@ def verify(
     """Run PROGRAM before and after a change in turn; say what the change gains, and whether the losses are the same.
 
     Revisions are checked out in worktrees of their own, which are removed afterwards; files that git does not know are
-    those of this folder.
+    those of this folder. What was found is kept beside the newest trace, if it is of this program.
 
     The exit code is 0 for faster, no gain, or what this machine cannot tell; 3 for slower, or results that differ; 1
     where the program fails.
@@ -264,7 +265,7 @@ def verify(
     command = parsed_program(program)
     if (root := root_of(command.working, (before, after))) is not None:
         command = replace(command, root=root.resolve())
-    profile = trace_of(command, trace)
+    profile = trace_of(command)
     ask_consent(command, yes=yes, what=f"{command.name} is run again and again, for {budget:.0f} s at most")
     with runs_of(command, budget) as runs, sides(runs, before, after) as (old, new):
         session = TrialSession(runs, tell, steps=steps, unchanged=old)
@@ -276,8 +277,8 @@ def verify(
     elif form == "markdown":
         text = verified_markdown(row, " ".join(program), before, after)
     else:
-        text = with_next(tries_text([row], **terminal(None)), after_verify(row))
-    emit(text, None)
+        text = with_next(tries_text([row], **terminal()), after_verify(row))
+    emit(text)
     return _exit_code(row)
 
 

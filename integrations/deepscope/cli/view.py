@@ -29,14 +29,12 @@ ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address from here
 )
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @reading_options("partial", "peaks")
-@click.option("--follow-stdin", is_flag=True, help="For editors: shows what standard input says, and ends with it.")
-def view(
-    paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, partial: bool, peaks: str, follow_stdin: bool
-) -> None:
+def view(paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, partial: bool, peaks: str) -> None:
     """Show runs in a browser: lines, flame graph, timeline, operators, memory, findings.
 
-    PATH is a trace, a folder of runs or an fsspec URL; without one the newest of the usual folders is taken. The
-    address is printed alone on a line once it answers. Ctrl-C ends the server.
+    PATH is a trace, a folder of runs or an fsspec URL; without one the newest of the usual folders is taken. With - the
+    server shows what its standard input says, and ends with it (for editors). The address is printed alone on a line
+    once it answers. Ctrl-C ends the server.
     """
     import secrets
 
@@ -47,13 +45,16 @@ def view(
     from deepscope.store.runs import newest_folder
 
     given_peaks(peaks)  # what cannot be read is told at once
-    library = Library(paths or (() if follow_stdin else (newest_folder(FOLDERS),)), partial=partial, peaks=peaks)
-    if not follow_stdin:
+    follows_input = "-" in paths
+    if follows_input and len(paths) > 1:
+        raise click.UsageError("- stands alone: standard input says what is shown")
+    library = Library(() if follows_input else paths or (newest_folder(FOLDERS),), partial=partial, peaks=peaks)
+    if not follows_input:
         library.runs()
     token = secrets.token_urlsafe(24)
     hosts = {*LOOPBACK, host} if _is_loopback(host) else set()
     pages = Pages(Application(library), token=token, hosts=hosts)
-    if follow_stdin:
+    if follows_input:
         follow_line(sys.stdin.buffer.readline(), library, pages)
     try:
         server = serve(pages, host, port)
@@ -76,7 +77,7 @@ def view(
             signal.signal(getattr(signal, name), _ended)
     click.echo(address)
     sys.stdout.flush()
-    if follow_stdin:
+    if follows_input:
         callbacks = {"shown": lambda: click.echo("shown"), "ended": server.shutdown}
         threading.Thread(target=follow, args=(sys.stdin.buffer, library, pages), kwargs=callbacks, daemon=True).start()
     if not no_browser:

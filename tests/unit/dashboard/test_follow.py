@@ -113,7 +113,7 @@ def test_the_end_of_the_lines_is_told_and_every_line_before(two: tuple[str, str]
 
 
 def test_the_server_shows_what_its_input_says_and_ends_with_it(two: tuple[str, str]) -> None:
-    command = [sys.executable, "-m", "deepscope", "view", "--no-browser", "--follow-stdin"]
+    command = [sys.executable, "-m", "deepscope", "view", "--no-browser", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdin is not None
         assert server.stdout is not None

@@ -45,7 +45,7 @@ def snapshot(tmp_path: Path) -> Path:
 
 
 def test_the_text_says_who_held_what(snapshot: Path) -> None:
-    done = report(snapshot, "-n", "2", "--stacks")
+    done = report(snapshot, "-n", "2", "--by", "stack")
     assert done.exit_code == 0
     text = " ".join(done.output.split())
     for words in (
@@ -81,7 +81,7 @@ def test_json_is_the_whole_report(snapshot: Path) -> None:
     assert sum(row["size_bytes"] for row in peak["holders"]) == peak["allocated_bytes"] == 12 << 20
     assert device["failures"][0]["asked_bytes"] == 1 << 30
     assert "stacks" not in peak["holders"][0]
-    short = json.loads(report(snapshot, "--format", "json", "-n", "1", "--stacks").output)["devices"][0]["peak"]
+    short = json.loads(report(snapshot, "--format", "json", "-n", "1", "--by", "stack").output)["devices"][0]["peak"]
     assert (len(short["holders"]), short["count"]) == (1, 3)
     assert short["holders"][0]["stacks"][0]["blocks"] == 7
 

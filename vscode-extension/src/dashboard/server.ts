@@ -45,7 +45,7 @@ export class ViewServer {
   private isEnding = false;
 
   constructor(private readonly options: ViewOptions) {
-    const words = ["-m", "deepscope", "view", "--no-browser", "--port", "0", "--follow-stdin", ...options.extraArguments];
+    const words = ["-m", "deepscope", "view", "--no-browser", ...options.extraArguments, "-"];
     this.child = spawn(options.python, words, { cwd: options.cwd, windowsHide: true });
     this.child.stdin.on("error", () => undefined); // a child that is gone needs no end of input
     const last: string[] = [];
