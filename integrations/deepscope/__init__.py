@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from deepscope.capture.on_demand.start import on_demand as on_demand
     from deepscope.capture.options import RecordingOptions as RecordingOptions
     from deepscope.capture.session import Recording as Recording
-    from deepscope.capture.session import callback as callback
     from deepscope.capture.session import profile as profile
+    from deepscope.capture.step_callback import callback as callback
     from deepscope.lightning import DeepProfiler as DeepProfiler
     from deepscope.measure.model import count_model as count_model
     from deepscope.measure.timing import benchmark as benchmark
@@ -37,7 +37,7 @@ _HOMES = {
     "RecordingOptions": "deepscope.capture.options",
     "RecordingWarning": "deepscope.capture.notices",
     "benchmark": "deepscope.measure.timing",
-    "callback": "deepscope.capture.session",
+    "callback": "deepscope.capture.step_callback",
     "count_model": "deepscope.measure.model",
     "load_profile": "deepscope.store",
     "on_demand": "deepscope.capture.on_demand.start",

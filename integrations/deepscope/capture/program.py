@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deepscope.capture.evaluation_window import EvaluationWindow
     from deepscope.capture.options import OptionKeywords, RecordingOptions
     from deepscope.capture.run_watch import RunWatch
-    from deepscope.capture.session import StepCallback
+    from deepscope.capture.step_callback import StepCallback
     from deepscope.capture.workers import WorkerClocks
 
 _ID = "0"
@@ -298,7 +298,7 @@ def _new_callback(
     watch: RunWatch,
     options: OptionKeywords,
 ) -> StepCallback:
-    from deepscope.capture.session import StepCallback
+    from deepscope.capture.step_callback import StepCallback
 
     return StepCallback(folder, filename=filename, workers=workers, watch=watch, **options)
 

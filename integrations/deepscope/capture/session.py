@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import inspect
-import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
 from deepscope.capture import process_facts as process
+from deepscope.capture.call_site import CallSite, is_loop_left
 from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, at_once, length_of
 from deepscope.capture.naming import DEFAULT_FOLDER
-from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingOptions, checked_options
 from deepscope.capture.recorder import Recorder
@@ -31,7 +28,7 @@ from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule, StepAction
 from deepscope.capture.second_window import SecondWindow
 from deepscope.capture.workers import WorkerClocks
-from deepscope.errors import NestedProfileError, RecorderError
+from deepscope.errors import RecorderError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -403,64 +400,6 @@ class Recording:
         return self
 
 
-class StepCallback:
-    """A callable for loops that call something after each step, whatever they pass to it.
-
-    Each call ends a step. The recording starts at the first call, which counts as the end of step 0; a schedule that
-    would record step 0 begins at step 1. A window is saved when the schedule closes it. One that is still open is saved
-    by `close`, at the end of a `with` block or at the end of the process. Takes what `deepscope.profile` takes; the
-    schedule is wait=1, warmup=1, active=3 unless given.
-    """
-
-    def __init__(self, folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeywords]) -> None:
-        watch = options.get("watch")
-        self._watch = options["watch"] = RunWatch().listen() if watch is None else watch
-        self.recording = Recording(folder, **with_schedule(options))
-        self.evaluation: EvaluationWindow | None = None
-        """What records an evaluation, where these take long."""
-        self._state = "new"
-
-    def __call__(self, *_args: Any, **_kwargs: Any) -> None:
-        """A step has ended."""
-        tell_step()
-        if self._state == "new":
-            self._watch.end_step()
-            began_ns = perf_counter_ns()
-            self._start()
-            self._watch.give_to_recording(perf_counter_ns() - began_ns)
-        elif self._state == "open":
-            self.recording.advance()
-
-    def _start(self) -> None:
-        try:
-            self.recording.start_behind_first_step()
-            self._state = "open"
-            self._watch.evaluations = self.evaluation = self.recording.evaluation_window()
-        except NestedProfileError as error:  # in the middle of the user's loop
-            self._state = "closed"
-            self._watch.close()
-            warn(f"deepscope.callback records nothing: {error}")
-
-    def close(self, *, complete: bool = True) -> None:
-        """End the recording; calls after it do nothing. `complete=False` when an error or Ctrl-C ended the run."""
-        if self._state == "open":
-            self.recording.stop(complete=complete)
-        self._watch.close()
-        self._state = "closed"
-
-    def __enter__(self) -> StepCallback:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.recording.fail(error)
-        self.close(complete=error is None)
-
-
-callback = StepCallback
-
-
 def profile(folder: str | Path = DEFAULT_FOLDER, **options: Unpack[RecordingKeywords]) -> Recording:
     """A recording into `folder`, to be entered, put before a function or iterated with; `Recording` has the options."""
     return Recording(folder, **options)
@@ -481,53 +420,3 @@ def with_schedule(options: Keywords) -> Keywords:
 
 def _is_scheduled(options: OptionKeywords) -> bool:
     return any(options.get(key) is not None for key in SCHEDULE_NAMES)
-
-
-_PACKAGE = "deepscope.capture."
-_DROPS = {dis.opmap[name] for name in ("POP_TOP", "POP_ITER") if name in dis.opmap}
-"""What `break`, and `return` in a loop, do with what the loop goes through."""
-_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-
-
-class CallSite:
-    """The innermost running frame outside the recorder, kept by its number: the frame itself would keep its tensors."""
-
-    def __init__(self) -> None:
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-            frame = frame.f_back
-        self._number = id(frame)
-        self._code = frame.f_code if frame is not None else None
-        self._thread = threading.get_ident()
-
-    @property
-    def is_of_this_thread(self) -> bool:
-        """Whether the current thread started the recording."""
-        return threading.get_ident() == self._thread
-
-    def may_still_run(self) -> bool:
-        """False only on its own thread, where the frame has returned or was left by an exception."""
-        if not self.is_of_this_thread or self._code is None or self._code.co_flags & _SUSPENDABLE:
-            return True
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if id(frame) == self._number and frame.f_code is self._code:
-                return True
-            frame = frame.f_back
-        return False
-
-
-def is_loop_left() -> bool:
-    """In a generator that is closed: whether the loop around it was left by `break` or `return`, not by an exception.
-
-    Python tells a generator no more than that it is closed, so the loop's own instruction is looked at. Generators in
-    between (a progress bar) are closed at the place that they wait at.
-    """
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        if frame.f_code.co_code[frame.f_lasti] in _DROPS:
-            return True
-        if not frame.f_code.co_flags & _SUSPENDABLE:
-            return False
-        frame = frame.f_back
-    return False
