@@ -1,4 +1,4 @@
-"""Puts measurements into docs/benchmarks.md: everything behind its line `<!-- figures -->` is written anew.
+"""Writes benchmarks/figures.md out of measurements.
 
 python benchmarks/figures.py reading.json recording-3.11.json recording-3.13.json
 """
@@ -10,8 +10,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-_PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
-_MARK = "<!-- figures -->\n"
+_PAGE = Path(__file__).resolve().with_suffix(".md")
+_HEAD = """# Figures
+
+Written by `figures.py`; [docs/benchmarks.md](../docs/benchmarks.md) says how they are measured, and what they come to.
+"""
 _KNOWN_TO = {"cpu": "{}", "cores": "{} cores", "memory_gib": "{} GiB", "system": "{}", "load": "load {} at the start"}
 
 
@@ -20,13 +23,13 @@ def markdown(result: dict[str, Any]) -> str:
     python = result["versions"]["python"]
     machine = ", ".join(form.format(result["machine"][key]) for key, form in _KNOWN_TO.items())
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items() if version)
-    goals = [["claim", "goal", "median", "low", "high", ""]]
+    goals = [["claim", "goal", "median (low to high)", ""]]
     for goal in result["goals"]:
         limit = f"≤ {goal['at_most']:g}" if goal["at_most"] is not None else ""
         limit = f"≥ {goal['at_least']:g}" if goal["at_least"] is not None else limit
         verdict = "" if not limit else ("met" if goal["is_met"] else "**short**")
-        numbers = [f"{goal['measured'][key]:.3g}" for key in ("median", "low", "high")]
-        goals.append([goal["claim"], limit, *numbers, verdict])
+        median, low, high = (f"{goal['measured'][key]:.3g}" for key in ("median", "low", "high"))
+        goals.append([goal["claim"], limit, median if low == high else f"{median} ({low} to {high})", verdict])
     parts = [f"## {result['benchmark'].capitalize()}, Python {python}", f"{machine}; {versions}.", _table(goals)]
     for title, rows in result["tables"].items():
         parts += [f"{title[0].upper()}{title[1:]}:", _table(rows)]
@@ -42,13 +45,10 @@ def _table(rows: list[list[str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", nargs="+", type=Path, help="what the programs wrote with --json")
-    parser.add_argument("--page", type=Path, default=_PAGE, help="the page to rewrite (default docs/benchmarks.md)")
+    parser.add_argument("--page", type=Path, default=_PAGE, help="the page to write (default benchmarks/figures.md)")
     options = parser.parse_args()
-    prose, mark, _ = options.page.read_text(encoding="utf-8").partition(_MARK)
-    if not mark:
-        parser.error(f"{options.page} has no line {_MARK.strip()}")
     sections = [markdown(json.loads(path.read_text(encoding="utf-8"))) for path in options.results]
-    options.page.write_text(prose + mark + "\n" + "\n".join(sections), encoding="utf-8")
+    options.page.write_text("\n".join([_HEAD, *sections]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ describe("the dashboard in a panel", () => {
     }
     return "";
   };
-  const servers = (): number[] => bench.editor.processes("deepscope view --no-browser");
+  const servers = (): number[] => bench.editor.processes("--no-browser");
 
   it("opens at once, with the run's hottest line, and starts no TensorBoard", async () => {
     await bench.run("DeepScope: Open Dashboard");
