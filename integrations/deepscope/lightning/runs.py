@@ -28,7 +28,7 @@ from deepscope.report.findings import finding_words, without_findings
 from deepscope.report.layout import Styles, cut_end, render
 from deepscope.report.memory import memory_entries
 from deepscope.report.tables import table
-from deepscope.report.text import MIN_WIDTH, entries_text, header
+from deepscope.report.text import MIN_WIDTH, entries_text, evaluation_text, header
 
 if TYPE_CHECKING:
     from deepscope.capture.recorder import Recorder
@@ -299,9 +299,18 @@ def summarize(windows: Mapping[Stage, StageWindows], *, main: str, rows: int | N
         if profile is None:
             return ""
         width, height = shutil.get_terminal_size((100, 24))
-        return "\n" + summary(profile, rows=rows, sort=sort, width=width, height=height - 1)
+        text = "\n" + summary(profile, rows=rows, sort=sort, width=width, height=height - 1)
+        return text + _of_validation(windows, width) if main == Stage.FIT.value else text
     except Exception as error:  # noqa: BLE001  the trace is safe, and the run has just ended well
         return f"DeepScope: no summary of {recorder.traces[-1]}: {error!r}\n"
+
+
+def _of_validation(windows: Mapping[Stage, StageWindows], width: int) -> str:
+    """What was found in the fit's validation, if it was recorded; "" for nothing."""
+    recorder = _newest([windows[Stage.VALIDATE]] if Stage.VALIDATE in windows else [])
+    profile = None if recorder is None else recorder.profile
+    text = "" if profile is None else evaluation_text(profile, width=width)
+    return f"\n{text}" if text else ""
 
 
 def _newest(stages: Sequence[StageWindows]) -> Recorder | None:

@@ -1,4 +1,4 @@
-"""The same work in each step (DS035): positions and a mask are computed in each forward pass, and kept."""
+"""The same work over and over (DS035): positions and a mask are computed in each forward pass, and kept."""
 
 from __future__ import annotations
 

@@ -159,4 +159,4 @@ def _runs(facts: Facts, lines: set[int]) -> Int64:
     return np.asarray(nodes[facts.analysis.extent.holds(events.start_ns[nodes])])
 
 
-RULE = Rule("DS035", "The same work in each step", _find, measured_on=("cpu",))
+RULE = Rule("DS035", "The same work over and over", _find, measured_on=("cpu",))
