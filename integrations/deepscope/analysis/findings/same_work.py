@@ -13,6 +13,7 @@ from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.findings.audited_work import (
     WORTH,
     audit_of,
+    both_passes_ns,
     found_at,
     location_of,
     unused_names,
@@ -23,6 +24,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.analysis.findings.source_text import is_returned, makes_tensor
+from deepscope.quantities import count_text
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.audit import SameWork
@@ -72,6 +74,33 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "result_bytes_per_step": one.work.result_bytes,
             },
             remedy=_remedy(one.work),
+        )
+    yield from _find_prefixes(facts)
+
+
+_PREFIX_WORTH = 0.05
+"""A loop is named if what it computes again takes at least this share of the wall time."""
+
+
+def _find_prefixes(facts: Facts) -> Iterator[Finding]:
+    for one in audit_of(facts).prefixes:
+        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        yield from found_at(
+            one.place,
+            RULE,
+            facts,
+            takes_ns=int((1 - one.needed) * work_ns),
+            worth=_PREFIX_WORTH,
+            message=f"a loop calls this {count_text(one.times)} times a step for all that it has so far, "
+            f"{one.shortest} to {one.longest} positions, of which {one.needed:.0%} are new",
+            evidence={
+                "same_ns": int((1 - one.needed) * work_ns),
+                "work_ns": work_ns,
+                "operators_per_step": sum(use.unused for use in one.operators),
+            },
+            remedy="Compute for the new positions alone: attention with the keys and values of the others kept (a KV "
+            "cache; `use_cache=True` in transformers), recurrent layers with their last state.",
+            is_bound=True,
         )
 
 

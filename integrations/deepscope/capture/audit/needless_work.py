@@ -18,6 +18,7 @@ from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork, operator_uses
 from deepscope.capture.audit.padding import Lookup
 from deepscope.capture.audit.places import NumberedPlaces, PathEntry, outermost_of, wholly
+from deepscope.capture.audit.prefixes import joined_chains
 from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import (
@@ -288,11 +289,6 @@ def _has_all_positions(shape: tuple[int, ...], lookup: Lookup) -> bool:
     return math.prod(shape) >= _LEAST_FEATURES * positions and (lookup.length in shape or positions in shape)
 
 
-_CAT = "aten::cat"
-_FEWEST_JOINED = 8
-"""Times that a line joins to what it has joined before."""
-
-
 def needless_copies(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[NeedlessCopies]:
     """Of the first step, by line, the largest first; `live`: the operations whose results somebody needs."""
     operations, paths = watch.flow.operations, watch.paths.paths
@@ -327,16 +323,12 @@ def _grown(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Needles
     """Lines that join to what they have joined before."""
     operations, paths = watch.flow.operations, watch.paths.paths
     lines: dict[PathEntry, list[int]] = defaultdict(list)
-    line_of: dict[int, PathEntry] = {}
-    for number, one in work.forward:
-        if one.name == _CAT and one.call.is_direct:
-            line_of[number] = line = paths[one.call.path][-1]
-            if any(line_of.get(source) == line for source in one.inputs):
-                lines[line].append(number)
+    for chain in joined_chains(watch, work):
+        lines[paths[operations[chain[0]].call.path][-1]] += chain[1:]
     return [
         NeedlessCopies(
             place=places.number_of(line),
-            name=_CAT,
+            name=operations[numbers[-1]].name,
             need="grown",
             shape=list(operations[numbers[-1]].shape),
             times=len(numbers),
@@ -344,7 +336,6 @@ def _grown(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Needles
             operators=work.uses(set(numbers)),
         )
         for line, numbers in lines.items()
-        if len(numbers) >= _FEWEST_JOINED
     ]
 
 

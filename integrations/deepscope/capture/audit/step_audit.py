@@ -36,6 +36,7 @@ from deepscope.capture.audit.needless_work import (
 )
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import FoundPlace, NumberedPlaces
+from deepscope.capture.audit.prefixes import prefix_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unseen_uses import foreign_extensions
 from deepscope.capture.audit.watch import Watch
@@ -215,6 +216,7 @@ def _audited(watch: Watch) -> Audited:
         tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
         copies=needless_copies(watch, work, places, live=live)[:MOST_ROWS] if not extensions else [],
         cheaper=cheaper_operators(watch, work, places, live=live)[:MOST_ROWS] if not extensions else [],
+        prefixes=prefix_work(watch, work, places, live=live)[:MOST_ROWS],
     )
     return Audited(account, places.all)
 

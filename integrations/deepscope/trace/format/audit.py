@@ -139,6 +139,24 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of backward work of these lines, all of it; a part of it is of what is computed again."""
 
 
+class PrefixWork(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a loop computes in one step for all that it has joined so far, again each time that it joins more to it."""
+
+    place: Count
+    """The line of the loop that computes most."""
+    times: Count
+    """How often it does so."""
+    shortest: Count = 0
+    longest: Count = 0
+    """How long what it has joined is at first, and in the end."""
+    needed: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    """The share of all positions that are new."""
+    operators: list[OperatorUse] = []
+    """Of the forward work at these lines; `unused` are those of all positions."""
+    backward: list[OperatorUse] = []
+    """The same of backward work."""
+
+
 class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one step computes forward and nobody uses, or nobody but the line that reads it as a number."""
 
@@ -339,3 +357,4 @@ class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
     broadcasts: list[Broadcast] = []
     copies: list[NeedlessCopies] = []
     cheaper: list[CheaperOperator] = []
+    prefixes: list[PrefixWork] = []
