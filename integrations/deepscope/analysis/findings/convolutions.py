@@ -24,6 +24,8 @@ from deepscope.trace.names import ACCUMULATES_GRADIENT, CONVOLUTIONS, evaluated_
 
 WORTH = 0.02
 """A line is named if converting takes at least this share of the wall time."""
+_WORTH_ON_CPU = 0.05
+"""There convolutions convert for themselves, too, in either format."""
 
 _FUNCTIONS = ("conv", "conv_transpose")
 
@@ -44,7 +46,7 @@ def _find_layout_conversions(facts: Facts) -> Iterator[Finding]:
     converting = by_line(location, facts.lines, spent)
     spent_of_wall = share_of_wall(facts, converting)
     count = by_line(location, facts.lines, calls)
-    worth = spent_of_wall >= max(WORTH * facts.wall_ns, 1)
+    worth = spent_of_wall >= max((WORTH if facts.has_device else _WORTH_ON_CPU) * facts.wall_ns, 1)
     for line in np.flatnonzero(worth & ~_has_no_other_format(facts)).tolist():
         yield LAYOUT_CONVERSIONS.finding(
             facts,
@@ -58,7 +60,7 @@ def _find_layout_conversions(facts: Facts) -> Iterator[Finding]:
             saving_ns=0,
             severity=severity_of(int(spent_of_wall[line]), facts.wall_ns),
             remedy="Keep model and input in one format: `model.to(memory_format=torch.channels_last)`, and the input "
-            "`.to(memory_format=torch.channels_last)` or as it is loaded.",
+            "`.to(memory_format=torch.channels_last)` or as it is loaded. `deepscope try DS017` tells which is faster.",
         )
 
 
