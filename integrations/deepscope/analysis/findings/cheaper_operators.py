@@ -68,12 +68,30 @@ _ADVICE: dict[OperatorChoice, _Advice] = {
         "`(a * b.mT).sum(-1)` is the diagonal of `a @ b`, `(a * b.mT).sum()` its trace.",
     ),
 }
+_FUNCTIONS: dict[OperatorChoice, str] = {
+    "gelu": "`F.gelu(x)`, and where it is written with `tanh` `F.gelu(x, approximate='tanh')`.",
+    "silu": "`F.silu(x)`.",
+    "relu": "`F.relu(x)`.",
+    "leaky_relu": "`F.leaky_relu(x, slope)`.",
+    "layer_norm": "`F.layer_norm(x, x.shape[-1:], weight, bias, eps)`, or `nn.LayerNorm`; it adds `eps` to the "
+    "variance, which it takes without the correction of `std()` and `var()`.",
+    "softmax": "`torch.softmax(x, -1)`; of its logarithm `torch.log_softmax(x, -1)`.",
+    "log_softmax": "`torch.log_softmax(x, -1)`, which is more exact, too.",
+    "cross_entropy": "`F.cross_entropy(x, labels)` takes the numbers of the classes, without one-hot vectors.",
+}
+"""Of torch's operators for what is written out."""
+
+
+def _advice(kind: OperatorChoice) -> _Advice:
+    if (function := _FUNCTIONS.get(kind)) is None:
+        return _ADVICE[kind]
+    return _Advice(f"{kind} is written out: {{operators}} operators go through {{shape}} one after the other", function)
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).cheaper:
         work_ns = both_passes_ns(facts, one.operators, one.backward)
-        message, remedy = _ADVICE[one.kind]
+        message, remedy = _advice(one.kind)
         operator, values = _DECOMPOSITIONS.get(one.name, (one.name.removeprefix("aten::"), ""))
         yield from found_at(
             one.place,
@@ -81,7 +99,13 @@ def _find(facts: Facts) -> Iterator[Finding]:
             facts,
             takes_ns=work_ns,
             saving_ns=int((1 - one.needed) * work_ns),
-            message=_calls(one) + message.format(operator=operator, shape=one.shape, needed=one.needed),
+            message=_calls(one)
+            + message.format(
+                operator=operator,
+                shape=one.shape,
+                needed=one.needed,
+                operators=sum(use.unused for use in one.operators) // max(one.times, 1),
+            ),
             evidence={"work_ns": work_ns, "needed_ratio": round(one.needed, 3), "calls_per_step": one.times},
             remedy=remedy.format(values=values) if values else remedy,
         )

@@ -21,6 +21,7 @@ from deepscope.capture.audit.places import NumberedPlaces, PathEntry, outermost_
 from deepscope.capture.audit.prefixes import joined_chains
 from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
+from deepscope.capture.audit.written_out import written_out
 from deepscope.trace.format.audit import (
     CheaperOperator,
     CopyNeed,
@@ -392,7 +393,7 @@ def cheaper_operators(watch: Watch, work: StepWork, places: NumberedPlaces, *, l
     mine = {number for number, _ in work.forward}
     groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
     claimed: set[int] = set()
-    for one in watch.cheaper.all():
+    for one in (*watch.cheaper.all(), *written_out(watch, work)):
         is_free = one.number in live and one.members <= mine and claimed.isdisjoint(one.members)
         if is_free and one.needed <= _MOST_NEEDED:
             claimed |= one.members

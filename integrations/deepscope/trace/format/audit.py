@@ -21,10 +21,14 @@ CopyNeed = Literal["none", "layout", "once", "grown"]
 end of a loop that copies all that it has got so far again and again."""
 
 
-OperatorChoice = Literal["zeros", "order", "sort", "values", "symmetric", "inverse", "real", "part", "diagonal"]
+OperatorChoice = Literal[
+    "zeros", "order", "sort", "values", "symmetric", "inverse", "real", "part", "diagonal",
+    "gelu", "silu", "relu", "leaky_relu", "layer_norm", "softmax", "log_softmax", "cross_entropy",
+]  # fmt: skip
 """Why a cheaper operator would do: a factor of a product is mostly zeros; the other order of two products needs less;
 the ends of an order are read; the values of a decomposition alone, or it is of a symmetric matrix; an inverse is only
-multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product."""
+multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product; or
+what is written out in several operators is one of these functions."""
 
 
 class AuditedPlace(msgspec.Struct, array_like=True, frozen=True):
