@@ -25,6 +25,11 @@ def gelu_by_tanh_without_a_power(x: torch.Tensor) -> torch.Tensor:
     return 0.5 * x * (1 + torch.tanh(0.7978845608 * x * (1 + 0.044715 * x * x)))
 
 
+def gelu_by_tanh_with_a_number_in_a_tensor(x: torch.Tensor) -> torch.Tensor:
+    root = torch.sqrt(torch.tensor(2.0 / torch.pi))
+    return 0.5 * x * (1 + torch.tanh(root * (x + 0.044715 * torch.pow(x, 3))))
+
+
 def gelu_by_erf(x: torch.Tensor) -> torch.Tensor:
     return x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))
 
@@ -86,6 +91,7 @@ def kinds(function: Function) -> list[str]:
     [
         (gelu_by_tanh, "gelu"),
         (gelu_by_tanh_without_a_power, "gelu"),
+        (gelu_by_tanh_with_a_number_in_a_tensor, "gelu"),
         (gelu_by_erf, "gelu"),
         (swish, "silu"),
         (leaky, "leaky_relu"),

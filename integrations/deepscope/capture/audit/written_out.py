@@ -95,7 +95,7 @@ def written_out(watch: Watch, work: StepWork) -> Iterator[Choice]:
 def _regions(watch: Watch, work: StepWork) -> list[list[int]]:
     """Operators that one function calls and that compute from one result of another one, and from nothing else.
 
-    What no operation has made (parameters, numbers) does not count.
+    What no operation has made (parameters), and tensors of one number, do not count.
     """
     operations, paths = watch.flow.operations, watch.paths.paths
     source_of: dict[int, tuple[int, _Function]] = {}
@@ -106,6 +106,7 @@ def _regions(watch: Watch, work: StepWork) -> list[list[int]]:
         sources = {
             source_of[source][0] if source in source_of and source_of[source][1] == function else source
             for source in one.inputs
+            if operations[source].shape
         }
         if len(sources) == 1 and one.call.is_direct and not operations[number].is_sink:
             source_of[number] = key = (sources.pop(), function)
