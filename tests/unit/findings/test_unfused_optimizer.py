@@ -35,7 +35,12 @@ def steps(
 def test_the_calls_of_a_looping_optimizer_are_found(findings_of):
     (found,) = findings_of(steps(), "DS011")
     assert (found.file, found.line) == (FILE, 5)
-    assert found.evidence == {"optimizer_ns": 800 * US, "operators": 80, "operators_per_step": 40.0}
+    assert found.evidence == {
+        "optimizer": "AdamW",
+        "optimizer_ns": 800 * US,
+        "operators": 80,
+        "operators_per_step": 40.0,
+    }
     assert found.saving_ns == 400 * US  # half of the calls and of the Python around them
     assert "AdamW(…, fused=True)" in found.remedy.text
 

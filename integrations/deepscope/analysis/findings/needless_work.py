@@ -17,7 +17,7 @@ from deepscope.analysis.findings.audited_work import (
 )
 from deepscope.analysis.findings.calls_below import cost_ns
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.optimizer import operators_of_steps
+from deepscope.analysis.findings.optimizer import left_of_step, operators_of_steps
 from deepscope.analysis.findings.rule import Rule
 from deepscope.quantities import bytes_text, count_text
 from deepscope.records import Finding
@@ -118,12 +118,12 @@ def _find_table_gradients(facts: Facts) -> Iterator[Finding]:
 
 
 def _optimizer_ns(facts: Facts, one: TableGradient) -> int:
-    """The table's part of what its optimizer's steps take, by its elements."""
+    """The table's part of its optimizer's steps, by its elements, without what another finding saves of them."""
     if not one.stepped_elements:
         return 0
     operators, _ = operators_of_steps(facts, lambda optimizer: optimizer == one.optimizer)
     part = min(one.elements / one.stepped_elements, 1.0)
-    return int(part * int(cost_ns(facts, np.sort(operators)).sum()))
+    return int(part * left_of_step(facts, one.optimizer) * int(cost_ns(facts, np.sort(operators)).sum()))
 
 
 def _table_gradients_remedy(one: TableGradient) -> str:
