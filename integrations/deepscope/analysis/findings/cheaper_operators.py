@@ -82,6 +82,12 @@ _FUNCTIONS: dict[OperatorChoice, str] = {
 """Of torch's operators for what is written out."""
 
 
+_OF_LIBRARY = (
+    "`{module}` of a library does so. Choose another form of the activation in its configuration: "
+    '`activation_function="gelu_pytorch_tanh"` (or `hidden_act`) in transformers, which computes the same.'
+)
+
+
 def _advice(kind: OperatorChoice) -> _Advice:
     if (function := _FUNCTIONS.get(kind)) is None:
         return _ADVICE[kind]
@@ -92,6 +98,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).cheaper:
         work_ns = both_passes_ns(facts, one.operators, one.backward)
         message, remedy = _advice(one.kind)
+        if one.module:
+            remedy = _OF_LIBRARY.format(module=one.module)
         operator, values = _DECOMPOSITIONS.get(one.name, (one.name.removeprefix("aten::"), ""))
         yield from found_at(
             one.place,

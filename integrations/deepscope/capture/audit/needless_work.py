@@ -409,6 +409,7 @@ def cheaper_operators(watch: Watch, work: StepWork, places: NumberedPlaces, *, l
                 name=largest.name,
                 shape=list(largest.shape),
                 times=len(choices),
+                module="" if largest.call.is_direct or not largest.call.modules else largest.call.modules[-1],
                 needed=max(_LEAST_NEEDED, *(one.needed for one in choices)),
                 operators=work.uses(members),
                 backward=work.backward_uses_of_nodes(members, set()),

@@ -76,8 +76,10 @@ _SIGNATURES = (
 _LOG_SOFTMAX = "aten::_log_softmax"
 _SUMS = frozenset({"aten::sum", "aten::mean"})
 
-_Function = tuple[tuple[PathEntry, ...], object]
-"""The lines that lead to a running function, and its code."""
+_Function = tuple[tuple[PathEntry, ...], object, int]
+"""The lines that lead to a running function, its code, and the `id` of the innermost module around it."""
+_OF_LIBRARIES = frozenset({"gelu"})
+"""What a library's module may be told to compute otherwise."""
 
 
 def written_out(watch: Watch, work: StepWork) -> Iterator[Choice]:
@@ -86,7 +88,7 @@ def written_out(watch: Watch, work: StepWork) -> Iterator[Choice]:
     for numbers in _regions(watch, work):
         region = [operations[number] for number in numbers]
         kind = next((one.kind for one in _SIGNATURES if one.holds(region)), None)
-        if kind is not None:
+        if kind in _OF_LIBRARIES or (kind is not None and all(one.call.is_direct for one in region)):
             most = max(numbers, key=lambda number: (operations[number].result_bytes, number))
             yield Choice(kind, most, frozenset(numbers), _NEEDED[kind])
     yield from _cross_entropies(watch, work)
@@ -102,13 +104,13 @@ def _regions(watch: Watch, work: StepWork) -> list[list[int]]:
     regions: dict[tuple[int, _Function], list[int]] = defaultdict(list)
     for number, one in work.forward:
         path = paths[one.call.path]
-        function = (path[:-1], path[-1][0])
+        function = (path[:-1], path[-1][0], one.call.instances[-1] if one.call.instances else 0)
         sources = {
             source_of[source][0] if source in source_of and source_of[source][1] == function else source
             for source in one.inputs
             if operations[source].shape
         }
-        if len(sources) == 1 and one.call.is_direct and not operations[number].is_sink:
+        if len(sources) == 1 and not one.is_sink:
             source_of[number] = key = (sources.pop(), function)
             regions[key].append(number)
     return list(regions.values())

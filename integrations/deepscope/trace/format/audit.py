@@ -327,6 +327,8 @@ class CheaperOperator(msgspec.Struct, frozen=True, omit_defaults=True):
     shape: list[Count] = []
     """Of its largest result."""
     times: Count = 0
+    module: str = ""
+    """The class of a library's module that calls it; "" where a line of the user's does."""
     needed: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
     """The share of the work that the cheaper one takes, at most."""
     operators: list[OperatorUse] = []
