@@ -106,6 +106,8 @@ class TimeMark:
 
 WORTH = 0.2
 """Of the run up to now, which evaluations take from then on."""
+WORTH_LOOKING = 0.1
+"""The same, where steps are looked at, too."""
 STAGE = "validate"
 
 
@@ -133,19 +135,27 @@ class EvaluationWindow:
 
     Steps behind it that are looked at (`audit`) may be the next evaluation's.
     `make` makes the recorder for a pass over so many batches (None: unknown), of which it takes `batches`; `is_free`
-    says whether nothing else is being recorded.
+    says whether nothing else is being recorded; `worth` is the share of the run that evaluations have to take.
     """
 
     def __init__(
-        self, make: Callable[[int | None], EvaluationRecorder], is_free: Callable[[], bool], *, batches: int = 1
+        self,
+        make: Callable[[int | None], EvaluationRecorder],
+        is_free: Callable[[], bool],
+        *,
+        batches: int = 1,
+        worth: float = WORTH,
     ) -> None:
         self._make = make
+        self._worth = worth
         self._needed = batches
         self._is_free = is_free
         self._pass: LoaderPass | None = None
         self._recorder: EvaluationRecorder | None = None
         self._batches = 0
         """Those that the pass had before."""
+        self._asked: LoaderPass | None = None
+        """The last one that had no window."""
 
     @property
     def is_open(self) -> bool:
@@ -160,7 +170,7 @@ class EvaluationWindow:
     def next_batch(self, one: LoaderPass, share: float) -> None:
         """An evaluation asks for its next batch; `share` is that of all evaluations, of the run up to now."""
         if self._recorder is None:
-            if share >= WORTH and self._has_room(one) and self._is_free():
+            if self._has_room(one) and share >= self._worth and self._is_free():
                 self._open(one)
         elif one is self._pass:
             if one.batches != one.length:  # else there is none, and `end` follows
@@ -170,9 +180,10 @@ class EvaluationWindow:
             self._recorder.step()
 
     def _has_room(self, one: LoaderPass) -> bool:
-        """Whether a pass has as many batches left as are needed, or has just begun: it may be an evaluation by then."""
+        """Whether a pass has as many batches left as are needed, or of fewer all that are left once it is known."""
         left = self._needed if one.length is None else one.length - one.batches
-        return left >= self._needed or (left > 0 and one.batches <= 1)
+        is_first, self._asked = self._asked is not one, one
+        return left >= self._needed or (left > 0 and is_first and one.batches <= 1)
 
     @property
     def _looks_at_steps(self) -> bool:

@@ -441,7 +441,7 @@ class Recorder:
             if reserve is not None:
                 reserve.discard()
             if is_audited is None:
-                is_audited = complete and window.steps > 0
+                is_audited = complete and (window.steps > 0 or self._plan.schedule.has_cycles)
             audit = StepAudit(self._session.user_code) if is_audited and self._may_look_at_steps else None
             self._save(self._exported(window, complete=complete, audit=audit))
         self._end_with_what_is_saved()

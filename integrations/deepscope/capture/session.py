@@ -17,7 +17,7 @@ import torch
 
 from deepscope.capture import process_facts as process
 from deepscope.capture.call_site import CallSite, is_loop_left
-from deepscope.capture.evaluation_window import STAGE, EvaluationWindow, at_once, length_of
+from deepscope.capture.evaluation_window import STAGE, WORTH, WORTH_LOOKING, EvaluationWindow, at_once, length_of
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingOptions, checked_options
@@ -284,9 +284,16 @@ class Recording:
         options = replace(at_once(self._options), topics=None)
 
         def make(batches: int | None) -> Recorder:
-            return self._beside(options, batches, stage=stage)
+            is_short = batches is not None and batches <= options.active
+            of_all = replace(options, warmup=0, active=batches) if is_short and batches else options
+            return self._beside(of_all, batches, stage=stage)
 
-        return EvaluationWindow(make, self._is_free, batches=int(options.warmup) + options.active + 1)
+        return EvaluationWindow(
+            make,
+            self._is_free,
+            batches=int(options.warmup) + options.active + 1,
+            worth=WORTH_LOOKING if options.audit else WORTH,
+        )
 
     def _is_free(self) -> bool:
         """Whether it has not started, or is at rest."""

@@ -121,23 +121,25 @@ def _counted(run: WholeRun) -> float:
 
 
 def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | None:
-    """What takes most of the whole run beside its usual steps, and in words; None where that is little."""
+    """What takes most of the whole run beside its usual steps, and what next to it, in words; None for little."""
     counted = _counted(run)
     candidates = [_Candidate(cause, min(run.share(part) / counted, 1.0)) for cause, (part, _) in _BESIDE.items()]
     candidates.append(_Candidate("compiling", run.compiling_share))
     least = _WRITING * (1 - run.share("start")) / counted
     worth = [one for one in candidates if one.share >= (least if one.cause in _WRITES else _RIVAL)]
-    first = max(worth, key=lambda one: one.share, default=None)
-    if first is None:
-        return None
-    if first.cause == "compiling":
-        return first, printable(_compiling_words(run, first.share, project_root))
-    name, words = _BESIDE[first.cause]
+    worth = sorted(worth, key=lambda one: -one.share)[:2]
+    return (worth[0], " ".join(_words_beside(one, run, counted, project_root) for one in worth)) if worth else None
+
+
+def _words_beside(one: _Candidate, run: WholeRun, counted: float, project_root: str) -> str:
+    if one.cause == "compiling":
+        return printable(_compiling_words(run, one.share, project_root))
+    name, words = _BESIDE[one.cause]
     times = next(part.times for part in run.parts if part.name == name)
     often = f": {times:,} times, {time_text(run.time_ns(name) / run.ranks / times)} each" if times > 1 else ""
-    seldom = _SELDOM.get(first.cause, "") if times > 2 else ""
-    share = f"{share_text(first.share, 1)} of the run{' after its start' if counted < 1 else ''}"
-    return first, f"{words.format(share)}{often}{seldom}."
+    seldom = _SELDOM.get(one.cause, "") if times > 2 else ""
+    share = f"{share_text(one.share, 1)} of the run{' after its start' if counted < 1 else ''}"
+    return f"{words.format(share)}{often}{seldom}."
 
 
 def _compiling_words(run: WholeRun, share: float, project_root: str) -> str:

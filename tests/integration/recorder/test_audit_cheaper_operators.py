@@ -168,6 +168,18 @@ def test_a_transform_of_real_numbers_to_all_frequencies():
     assert found_in(of_a_layer(lambda x: torch.fft.irfft(torch.fft.rfft(x)).square().mean())) == []
 
 
+def test_a_transform_in_two_dimensions_of_which_few_frequencies_are_weighted():
+    weights = nn.Parameter(torch.randn(2, 2, 4, 4, dtype=torch.cfloat))
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.fft.fft2(x.view(4, 2, 16, 16))
+        result = torch.zeros_like(spectrum)
+        result[..., :4, :4] = torch.einsum("bixy,ioxy->boxy", spectrum[..., :4, :4], weights)
+        return torch.fft.ifft2(result).real.square().mean()
+
+    assert [row[1:] for row in found_in(of_a_layer(loss))] == [("real", "_fft_c2c")]
+
+
 def test_a_transform_all_frequencies_of_which_are_wanted_is_none():
     assert found_in(of_a_layer(lambda x: torch.fft.fft2(x).real.square().mean())) == []
 

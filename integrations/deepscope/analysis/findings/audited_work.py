@@ -94,14 +94,15 @@ def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> i
 
     `backward`: whether the uses are of backward work.
 
-    A line's operators of one name count as equally long. What is no operator of the audit (autograd's own spans, on the
-    CPU) is shared out as the operators of the line are. A step that something held up counts as two usual ones at most.
+    Of a line's operators of one name those count by their share of the work. What is no operator of the audit
+    (autograd's own spans, on the CPU) is shared out as the operators of the line are. A step that something held up
+    counts as two usual ones at most.
     """
     times: dict[int, dict[str, float]] = defaultdict(dict)
     for use in uses:
         location = location_of(facts, use.place)
         if location >= 0 and use.times:
-            times[location][use.name] = min(use.unused / use.times, 1.0)
+            times[location][use.name] = use.share
     attribution, work = facts.attribution, facts.work
     operators = of_kind(facts.trace, Kind.OPERATOR) & (attribution.calls.backward == backward)
     step = attribution.training.steps.of(facts.trace.events.start_ns[work.node])

@@ -143,7 +143,7 @@ def _same(facts: Facts, work: SameWork) -> _Same:
     others = [use for use in work.operators if location_of(facts, use.place) not in lines]
     saving_ns = unused_ns(facts, others, backward=False)
     if work.backward and saving_ns:
-        whole_ns = unused_ns(facts, [replace(use, unused=use.times) for use in others], backward=False)
+        whole_ns = unused_ns(facts, [replace(use, part=1.0) for use in others], backward=False)
         saving_ns += unused_ns(facts, work.backward, backward=True) * saving_ns // whole_ns
     return _Same(work, lines, runs, built_ns, built_ns + saving_ns)
 

@@ -13,16 +13,16 @@ from deepscope.capture.audit.operator_facts import OperatorFacts, is_strided
 from deepscope.capture.audit.operator_rows import reads_shape_alone
 from deepscope.trace.format.audit import OperatorChoice
 
-_FACTORS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2), "aten::mv": (0, 1)}
+PRODUCTS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2), "aten::mv": (0, 1)}
 """Which arguments of a product are multiplied."""
 _CHAINED = frozenset({"aten::mm", "aten::bmm"})
 _INVERSE = "aten::linalg_inv_ex"
 _EIGENVALUES = "aten::linalg_eig"
 _VECTORS = {"aten::_linalg_svd": (0, 2), "aten::_linalg_eigh": (1,), _EIGENVALUES: (1,)}
 """The results of each decomposition beside its values."""
-_FOURIER, _INVERSE_FOURIER = "aten::_fft_r2c", "aten::_fft_c2c"
+_FOURIER, _COMPLEX_FOURIER, _COPY = "aten::_fft_r2c", "aten::_fft_c2c", "aten::_to_copy"
 _SORT, _CONVOLUTION, _TRACE = "aten::sort", "aten::convolution", "aten::trace"
-_FOLLOWED = frozenset({*_FACTORS, *_VECTORS, _INVERSE, _SORT, _CONVOLUTION})
+_FOLLOWED = frozenset({*PRODUCTS, *_VECTORS, _INVERSE, _SORT, _CONVOLUTION})
 """What is read of their results is noted."""
 
 _LEAST_ELEMENTS = 1 << 16
@@ -109,6 +109,8 @@ class CheaperOperators:
         """That share, by the matrix's storage, version and offset."""
         self._fourier: list[int] = []
         """Transforms of real numbers that make all frequencies."""
+        self._from_real: set[int] = set()
+        """Copies of real numbers to complex ones."""
         self._back: set[int] = set()
         """Transforms of frequencies back to numbers."""
         self._complex: set[int] = set()
@@ -116,9 +118,11 @@ class CheaperOperators:
 
     def note(self, added: range, facts: OperatorFacts, returned: Returned, *, makes: bool) -> None:
         """A forward operator has returned; `makes`: whether it is work of the first step."""
+        number = added[0] if len(added) == 1 else -1
+        if any(one.is_complex() for one in tensors_of((returned.result,))):
+            self._complex.add(number)
         if reads_shape_alone(facts.name) or self._flow.is_view(facts, returned):
             return
-        number = added[0] if len(added) == 1 else -1
         if self._results:
             self._note_reads(number, facts, returned)
         if makes and number >= 0:
@@ -135,7 +139,10 @@ class CheaperOperators:
         for number in self._fourier:
             behind = self._complex_behind(number)
             if not behind.isdisjoint(self._back):  # else somebody may want all frequencies
-                yield Choice("real", number, frozenset(behind), _NEEDED["real"])
+                operations = self._flow.operations
+                whole = operations[number].result_bytes
+                large = frozenset(one for one in behind if operations[one].result_bytes * 2 > whole)
+                yield Choice("real", number, large, _NEEDED["real"])
 
     def _note_reads(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
         written = {self._flow.key_of(one) for one in tensors_of(facts.written(returned.args, returned.kwargs))}
@@ -155,17 +162,19 @@ class CheaperOperators:
     def _note_made(self, number: int, name: str, returned: Returned) -> None:
         args = returned.args
         made = [one for one in tensors_of((returned.result,)) if is_strided(one)]
-        if any(one.is_complex() for one in made):
-            self._complex.add(number)
+        if name == _COPY and not args[0].is_complex() and number in self._complex:
+            self._from_real.add(number)
         if name == _FOURIER and args[3:4] == (False,):
             self._fourier.append(number)
-        if name == _INVERSE_FOURIER and args[3:4] == (False,):
+        if name == _COMPLEX_FOURIER and args[3:4] == (False,):
             self._back.add(number)
+        elif name == _COMPLEX_FOURIER and not self._from_real.isdisjoint(self._flow.operations[number].inputs):
+            self._fourier.append(number)
         if name not in _FOLLOWED:
             return
         if name == _EIGENVALUES and _is_symmetric(args[0]):
             self._symmetric.add(number)
-        if factors := _FACTORS.get(name):
+        if factors := PRODUCTS.get(name):
             self._inner[number] = int(args[factors[0]].shape[-1])
             shares = [self._nonzero_share(args[place]) for place in factors]
             if min(shares) <= _MOST_NONZERO:
@@ -201,7 +210,7 @@ class CheaperOperators:
             yield Choice("sort", number, alone, _PER_SORTED * max(result.read_share() for result in results))
         elif name == _INVERSE:
             readers = first.readers
-            if readers and not first.parts and all(reader.name in _FACTORS for reader in readers):
+            if readers and not first.parts and all(reader.name in PRODUCTS for reader in readers):
                 yield Choice("inverse", number, alone.union(reader.number for reader in readers), _NEEDED["inverse"])
         elif name == _CONVOLUTION:
             yield Choice("part", number, alone, first.read_share())

@@ -11,7 +11,7 @@ from types import CodeType
 
 from msgspec.structs import replace
 
-from deepscope.capture.audit.cheaper_operators import Choice
+from deepscope.capture.audit.cheaper_operators import PRODUCTS, Choice
 from deepscope.capture.audit.constants import Built
 from deepscope.capture.audit.copies import Copy
 from deepscope.capture.audit.flow import Operation
@@ -387,15 +387,25 @@ _LEAST_NEEDED, _MOST_NEEDED = 0.05, 0.6
 """Of an operator's time: a cheaper one does not take less, and one that takes more is not worth a change."""
 
 
+def _is_of_one_hot(watch: Watch, number: int) -> bool:
+    """Whether an operation is a product with one-hot vectors, or with a copy of these."""
+    one = watch.flow.operations[number]
+    inputs = one.inputs
+    return one.name in PRODUCTS and not watch.one_hots.keys().isdisjoint(
+        inputs.union(*(watch.flow.operations[one].inputs for one in inputs))
+    )
+
+
 def cheaper_operators(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[CheaperOperator]:
     """Of the first step, by line and kind; `live`: what `used` finds."""
     operations, paths = watch.flow.operations, watch.paths.paths
     mine = {number for number, _ in work.forward}
     groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
-    claimed: set[int] = set()
+    claimed = {number for number in mine if _is_of_one_hot(watch, number)}  # `broadcasts` has these
+    again = watch.repeats.all()
     for one in (*watch.cheaper.all(), *written_out(watch, work)):
-        is_free = one.number in live and one.members <= mine and claimed.isdisjoint(one.members)
-        if is_free and one.needed <= _MOST_NEEDED:
+        is_free = one.members <= mine and claimed.isdisjoint(one.members)
+        if is_free and one.number in live and one.number not in again and one.needed <= _MOST_NEEDED:
             claimed |= one.members
             groups[places.number_of(paths[operations[one.number].call.path][-1]), one.kind].append(one)
     found = []

@@ -63,17 +63,31 @@ class StepWork:
         return [pair for line in lines for pair in by_line.get(line, ())]
 
 
+_CALL, _BYTES, _FLOPS = 2_500.0, 1 / 8, 1 / 50
+"""What one core of a CPU needs about: ns for a call, a byte and a floating-point operation. Only ratios count."""
+
+
 def operator_uses(
     watch: Watch, places: NumberedPlaces, operations: Iterable[Numbered], unused: Set[int]
 ) -> list[OperatorUse]:
     """Of operations with their numbers, at the lines of which some are `unused`."""
     times: Counter[tuple[int, str]] = Counter()
     in_vain: Counter[tuple[int, str]] = Counter()
+    work: dict[tuple[int, str], float] = defaultdict(float)
+    work_in_vain: dict[tuple[int, str], float] = defaultdict(float)
     for number, one in operations:
         path = watch.paths.paths[one.forward_path]
         if path:
             key = (places.number_of(path[-1]), one.name)
+            size = _CALL + _BYTES * one.result_bytes + _FLOPS * one.flops
             times[key] += 1
-            in_vain[key] += number in unused
+            work[key] += size
+            if number in unused:
+                in_vain[key] += 1
+                work_in_vain[key] += size
     lines = {place for (place, _), count in in_vain.items() if count}
-    return [OperatorUse(*key, count, in_vain[key]) for key, count in times.items() if key[0] in lines]
+    return [
+        OperatorUse(*key, count, in_vain[key], round(min(work_in_vain[key] / work[key], 1.0), 4))
+        for key, count in times.items()
+        if key[0] in lines
+    ]

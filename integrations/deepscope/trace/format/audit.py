@@ -50,6 +50,13 @@ class OperatorUse(msgspec.Struct, array_like=True, frozen=True):
     times: Count
     unused: Count
     """How many of them nobody needed."""
+    part: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    """The share of these calls' work that those are, by what they compute and write; None where it is not told."""
+
+    @property
+    def share(self) -> float:
+        """The share of the calls' work that nobody needed; without `part` all count as equally long."""
+        return min(self.unused / max(self.times, 1), 1.0) if self.part is None else self.part
 
 
 class UnusedGradients(msgspec.Struct, frozen=True, omit_defaults=True):
