@@ -266,7 +266,8 @@ class LoopTimer:
         """A step has ended with a batch of this pass."""
         if one.kind is PassKind.EVALUATION and self.has_begun:  # it was taken for one: fetched without gradients
             self.timer.turn_to("steps")
-            self.timer.move("evaluation", "steps", self._step_end.evaluation_since_ns)
+            marks = (one.mark, self._step_end)
+            self.timer.move("evaluation", "steps", min(mark.evaluation_since_ns for mark in marks))
             self.timer.count("evaluation", -1)
         if one.kind is PassKind.UNDECIDED and one.is_over and one.batches > 1:
             self._is_epoch_over = True

@@ -279,6 +279,22 @@ def test_batches_that_are_fetched_ahead_leave_the_last_step_in_its_epoch(job: Jo
     assert steps_of_epochs(account) == [4, 4]
 
 
+def test_batches_fetched_ahead_of_a_step_that_ends_evaluation_mode_are_no_evaluation(job: Job) -> None:
+    for _ in range(3):
+        for _ in ahead(job.loader(4)):
+            job.net.train()
+            job.step()
+        job.net.eval()
+        for _ in ahead(job.loader(3)):
+            with torch.no_grad():
+                job.sleep(VALIDATE)
+    account = job.account()
+    found = times(account)
+    assert found["evaluation"] == 9 * (FETCH + VALIDATE)
+    assert found["data"] + found["steps"] + found["rest"] == 12 * (FETCH + STEP + TAIL)
+    assert counts(account) == {"steps": 12, "data": 12, "evaluation": 3}
+
+
 def test_training_batches_that_are_fetched_without_gradients_are_no_evaluation(job: Job) -> None:
     batches = iter(job.loader(6))
     for _ in range(6):
