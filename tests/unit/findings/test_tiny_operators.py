@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from trace_builder import MAIN, TraceBuilder
 
 FILE = "/home/me/train.py"
@@ -68,6 +70,39 @@ def test_a_penalty_on_weights_counts_with_its_backward_pass_and_is_weight_decay(
     (found,) = findings_of(builder, "DS007")
     assert "weight_decay" in found.remedy.text
     assert found.saving_ns == (60 * (5 + 4) * US) * 59 // 60
+
+
+def test_a_loop_with_gradients_counts_with_its_backward_pass(findings_of):
+    builder = TraceBuilder().step(1, 0, 9000 * US)
+    for number in range(400):
+        builder.line(FILE, 5, "main", number * 5 * US, 5 * US)
+        builder.op("aten::mul", number * 5 * US + US, 2 * US, sequence=number)
+    builder.line(FILE, 6, "main", 3000 * US, 5000 * US)
+    for number in range(400):
+        builder.backward("MulBackward0", (3100 + 5 * number) * US, 4 * US, number, tid=MAIN)
+    (found,) = findings_of(builder, "DS007")
+    assert found.saving_ns == (400 * (5 + 4) * US) * 399 // 400
+
+
+@pytest.mark.parametrize(
+    ("body", "is_in_turn"),
+    [
+        ("h = cell(x[t], h)", True),
+        ("state[layer] = cell(x[t], state[layer])", True),
+        ("out, h = step(x[t], h)", True),
+        ("score[t] = best(score[t - 1])", True),
+        ("total += f(x[t])", False),
+        ("total = total + f(x[t])", False),
+        ("y[t] = f(x[t], y[t])", False),
+        ("rows.append(f(x[t]))", False),
+    ],
+)
+def test_a_loop_in_which_each_turn_needs_the_one_before_it_promises_a_bound(body: str, is_in_turn: bool, findings_of):
+    builder = loop(400)
+    builder.files[0]["text"] = f"\n\n\nfor t in range(400):\n    {body}\n"
+    (found,) = findings_of(builder, "DS007")
+    assert found.remedy.text.startswith("Each turn needs the one before it." if is_in_turn else "Do it on the whole")
+    assert found.is_measured != is_in_turn
 
 
 def test_lines_that_run_once_for_each_of_many_backward_passes_want_larger_batches(findings_of):

@@ -135,6 +135,72 @@ def loops_around(trace: Trace, location: Location) -> list[int]:
     return found
 
 
+def goes_in_turn(trace: Trace, location: Location) -> bool:
+    """Whether each turn of the innermost loop around a line reads what the turn before it stored, but for sums."""
+    tree = _tree(_text(trace, location.file))
+    around = list(_enclosing(tree, location.line)) if tree is not None else []
+    loop = next((one for one in reversed(around) if isinstance(one, (*_LOOPS, *_FUNCTIONS))), None)
+    if not isinstance(loop, _LOOPS):
+        return False
+    counters = set() if isinstance(loop, ast.While) else {one.id for one in _names(loop.target)}
+    known, stored, read, own = set(counters), set[str](), set[str](), set[str]()
+    for statement in _simple_statements(loop.body):
+        bases = [one for target in _targets(statement) for one in _bases(target)]
+        names = {one.id for one in bases}
+        summed = names if isinstance(statement, ast.AugAssign) or _is_sum_of(statement, names) else set[str]()
+        elements = [one for one in ast.walk(statement) if isinstance(one, ast.Subscript)]
+        # An element that the turn's own number tells is another one in each turn.
+        own |= {
+            ast.dump(one.slice)
+            for one in elements
+            if isinstance(one.ctx, ast.Store) and not counters.isdisjoint(name.id for name in _names(one.slice))
+        }
+        passed = {*map(id, bases), *(id(one.value) for one in elements if ast.dump(one.slice) in own)}
+        loaded = {one.id for one in _names(statement) if isinstance(one.ctx, ast.Load) and id(one) not in passed}
+        read |= loaded - known - summed
+        known |= {one.id for one in bases if isinstance(one.ctx, ast.Store)}
+        stored |= names - summed
+    return not read.isdisjoint(stored)
+
+
+def _names(node: ast.AST) -> list[ast.Name]:
+    return [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+
+
+def _bases(target: ast.expr) -> list[ast.Name]:
+    """The names that an assignment gives a value, or to an element of which: `x` and `y` for `x, y[0] = …`."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [name for one in target.elts for name in _bases(one)]
+    while isinstance(target, (ast.Subscript, ast.Starred)):
+        target = target.value
+    return [target] if isinstance(target, ast.Name) else []
+
+
+def _simple_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Those without a body, in the order of the text, of loops and branches, too."""
+    for one in body:
+        inner = [part for name in ("body", "orelse", "finalbody") for part in getattr(one, name, ())]
+        if isinstance(one, _FUNCTIONS) or not inner:
+            yield one
+        else:
+            yield from _simple_statements(inner)
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    return [statement.target] if isinstance(statement, (ast.AugAssign, ast.AnnAssign)) else []
+
+
+def _is_sum_of(statement: ast.stmt, names: set[str]) -> bool:
+    """`total = total + x`: the name is read as one part of the sum alone."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+        return False
+    read = [one.id for one in ast.walk(statement.value) if isinstance(one, ast.Name) and one.id in names]
+    sides = (statement.value.left, statement.value.right)
+    return len(read) == 1 and any(isinstance(side, ast.Name) and side.id in names for side in sides)
+
+
 def loops_over(trace: Trace, location: Location, is_meant: Callable[[str], object]) -> bool:
     """Whether a loop around a line, or a comprehension on it, goes over what a meant function returns.
 

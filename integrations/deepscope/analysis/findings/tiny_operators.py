@@ -15,7 +15,13 @@ from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
-from deepscope.analysis.findings.source_text import lines_calling, loops_around, loops_over, repeats_within
+from deepscope.analysis.findings.source_text import (
+    goes_in_turn,
+    lines_calling,
+    loops_around,
+    loops_over,
+    repeats_within,
+)
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import pick
@@ -47,6 +53,11 @@ _PENALTY = (
 
 MANY_PASSES = 4
 """So many backward passes before a step of an optimizer are what repeats the lines that run as often."""
+_IN_TURN = (
+    "Each turn needs the one before it. What does not goes before the loop, for all turns at once: a linear layer of "
+    "all inputs. `nn.GRU`, `nn.LSTM` and `nn.RNN` go through a sequence in one call. Of a simulation run many side by "
+    "side, in one batch."
+)
 _LARGER_BATCHES = (
     "Take larger batches, and accumulate gradients over fewer of them: their sum is the same, but for `BatchNorm`'s "
     "statistics."
@@ -104,7 +115,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "operator_median_us": round(float(np.median(duration)) / 1000, 2),
             },
             saving_ns=loop.saving_ns,
-            remedy=_remedy(facts, loop, called),
+            remedy=(remedy := _remedy(facts, loop, called)),
+            is_bound=remedy is _IN_TURN,
         )
 
 
@@ -114,6 +126,8 @@ def _remedy(facts: Facts, loop: _Loop, called: str) -> str:
     if "__getitem__ " in called:
         return "Take whole batches: index the arrays or tensors with all numbers at once, `data[rows]`."
     if not loops_over(facts.trace, facts.locations[loop.line], _PARAMETERS.search):
+        if goes_in_turn(facts.trace, facts.locations[loop.line]):
+            return _IN_TURN
         return "Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`."
     return _PENALTY if any(_backward_ns(facts, line) for line in loop.members) else _OVER_PARAMETERS
 
@@ -182,7 +196,7 @@ def _savings(facts: Facts) -> dict[int, int]:
         if len(duration) and float(np.median(duration)) <= TINY_NS:
             # One run a step would do what all of them do.
             whole = _overhead_ns(facts, line, duration)
-            whole += _backward_ns(facts, line) if over_parameters else 0
+            whole += _backward_ns(facts, line)
             found[line] = whole - whole * steps // int(started.times[line])
     return found
 
