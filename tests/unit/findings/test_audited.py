@@ -211,6 +211,29 @@ def test_a_cell_has_its_layer_and_any_other_chain_no_remedy(findings_of):
     assert findings_of(recorded(sliced(is_chain=True, module="Net")), "DS034") == []
 
 
+@pytest.mark.parametrize(("calls", "is_found"), [(16, True), (13, True), (8, False)])
+def test_a_chain_that_gives_a_recurrent_layer_one_step_a_call_may_give_it_all(calls: int, is_found: bool, findings_of):
+    builder = recorded(sliced(is_chain=True, module="Decoder", dimension=1))
+    for number in range(2):
+        for turn in range(calls):
+            builder.module("GRU", "decoder.gru", (number * 1000 + 392) * US + turn * 400, 300)
+    found = findings_of(builder, "DS034")
+    assert [(one.line, one.saving_ns, one.is_measured) for one in found] == [(10, 2 * 600 * US, False)] * is_found
+    assert all(one.remedy.text.startswith("`nn.GRU` goes through all steps in one call") for one in found)
+
+
+@pytest.mark.parametrize("nodes", [16, 0])
+def test_gradients_of_one_output_after_the_other_save_what_their_nodes_cost_by_being_many(nodes: int, findings_of):
+    builder = recorded(sliced(module=""))
+    builder.files[0]["text"] = "\n" * 9 + "row = torch.autograd.grad(y[:, k].sum(), x, create_graph=True)[0]\n"
+    for number in range(2):
+        for turn in range(nodes):
+            builder.backward("TanhBackward0", (number * 1000 + 392) * US + turn * 400, 300, 100 + turn, tid=MAIN)
+    found = findings_of(builder, "DS034")
+    assert [(one.line, one.saving_ns) for one in found] == [(10, 2 * 16 * 2 * 10 * US * 15 // 16)] * bool(nodes)
+    assert all("is_grads_batched=True" in one.remedy.text for one in found)
+
+
 def test_work_that_is_the_same_is_saved_at_its_line(findings_of):
     same = [{"place": 0, "result_bytes": 64, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0]]}]
     found = found_in(findings_of, {"places": PLACES, "same": same}, "DS035")

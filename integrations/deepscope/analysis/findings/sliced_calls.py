@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.ancestry import nearest, nearest_to
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.calls_below import cost_ns, marked
@@ -17,7 +18,9 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on
 from deepscope.records import Finding
+from deepscope.trace.arrays import pick
 from deepscope.trace.format.audit import AlikeModules, SlicedCalls
+from deepscope.trace.format.span_names import MODULE_TITLE
 from deepscope.trace.kinds import Kind
 from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, is_backward_root
 
@@ -39,6 +42,16 @@ _PASSES = 3
 """What a forward operator writes is read again, and the backward pass has as much to do."""
 _WHOLE = {"LSTMCell": "nn.LSTM", "GRUCell": "nn.GRU", "RNNCell": "nn.RNN"}
 """The module that takes a whole sequence, for one that takes a step of it."""
+_MOST_OF = 0.8
+_LAYERS = ("GRU", "LSTM", "RNN")
+"""Modules that take a whole sequence."""
+_GRADIENTS = re.compile(r"(?:.+\.)?(?:grad|jacobian|vjp)")
+"""Functions that go backward through what was computed before the loop."""
+_ROWS = (
+    "Ask for all gradients in one pass: `torch.autograd.grad(y, x, torch.eye(n)[:, None].expand(n, *y.shape), "
+    "is_grads_batched=True)` for `n` outputs of each sample; or `torch.func.vmap(torch.func.jacrev(f))(x)`."
+)
+_WHOLE_TENSORS = "Do it on whole tensors: operators take all slices at once, and `a[:, None]` with `b[None]` all pairs."
 _OF_DATA = "It has no gradient: what depends on the data alone is made once, in the data set."
 _CHOSEN = "?"
 """What has no dotted name: `self.experts[choice](token)`."""
@@ -54,6 +67,13 @@ class _Loop:
     saving_ns: int
     is_differentiated: bool
     """Whether backward work goes back to it."""
+    stepwise: str = ""
+    """`GRU`: the module for whole sequences that each call of a chain gives one step to."""
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether more than the module's own state may go from call to call."""
+        return self.stepwise != ""
 
 
 def sliced_lines(facts: Facts) -> set[int]:
@@ -94,18 +114,15 @@ def _find(facts: Facts) -> Iterator[Finding]:
             },
             saving_ns=loop.saving_ns,
             remedy=_remedy(facts, loop),
+            is_bound=loop.is_bound,
         )
 
 
 def _remedy(facts: Facts, loop: _Loop) -> str:
-    calls = loop.calls
+    calls, names = loop.calls, calls_on(facts.trace, facts.locations[loop.lines[0]])
     if calls.is_chain:
-        first = ", batch_first=True" if calls.dimension == 1 else ""
-        return (
-            f"`{_WHOLE[calls.module]}(…{first})` takes the whole sequence in one call, and its weights are the cell's "
-            "(`weight_ih_l0`, …)."
-        )
-    if _CHOSEN in calls_on(facts.trace, facts.locations[loop.lines[0]]):
+        return _of_chain(loop)
+    if _CHOSEN in names:
         return (
             "Call each module once, with all slices that go to it: `rows = (choice == i).nonzero().squeeze(1)`, "
             "`out.index_copy(0, rows, modules[i](x[rows]))`."
@@ -116,7 +133,7 @@ def _remedy(facts: Facts, loop: _Loop) -> str:
             "them; a linear layer on each window is a convolution (`nn.Conv1d`)."
         )
     if not calls.module:
-        words = "Do it on whole tensors: operators take all slices at once, and `a[:, None]` with `b[None]` all pairs."
+        words = _ROWS if any(map(_GRADIENTS.fullmatch, names)) else _WHOLE_TENSORS
         return words if loop.is_differentiated else f"{words} {_OF_DATA}"
     if calls.dimension == 0:
         return "Call it once with the whole tensor; a loss then takes all results, and averages or sums them itself."
@@ -126,24 +143,73 @@ def _remedy(facts: Facts, loop: _Loop) -> str:
     )
 
 
+def _of_chain(loop: _Loop) -> str:
+    if loop.stepwise:
+        return (
+            f"`nn.{loop.stepwise}` goes through all steps in one call: give the whole tensor to it, and to what comes "
+            "behind it, where its own state is all that goes from call to call."
+        )
+    first = ", batch_first=True" if loop.calls.dimension == 1 else ""
+    return (
+        f"`{_WHOLE[loop.calls.module]}(…{first})` takes the whole sequence in one call, and its weights are the cell's "
+        "(`weight_ih_l0`, …)."
+    )
+
+
 def _loops(facts: Facts) -> list[_Loop]:
     found = []
     for calls in audit_of(facts).slices:
         lines = [line for place in (calls.place, *calls.others) if (line := location_of(facts, place)) >= 0]
-        if not lines or location_of(facts, calls.place) < 0 or (calls.is_chain and calls.module not in _WHOLE):
+        if not lines or location_of(facts, calls.place) < 0:
+            continue
+        is_other_chain = calls.is_chain and calls.module not in _WHOLE
+        stepwise = _stepwise(facts, calls, lines) if is_other_chain else ""
+        if is_other_chain and not stepwise:
             continue
         cpu_ns, backward_ns = _cost_ns(facts, lines)
         cost_ns = cpu_ns + backward_ns
         times = _nested_times(facts, calls, lines[0])
         least_ns = max(_once_ns(facts, calls, times), cost_ns // times, _lasting_ns(facts, lines))
         saving_ns = cost_ns - least_ns
+        if _differentiates(facts, lines[0]):
+            saving_ns = min(saving_ns, _of_passes_ns(facts, lines, backward_ns > 0) * (times - 1) // times)
         if saving_ns >= max(WORTH * facts.wall_ns, 1):
-            found.append(_Loop(calls, lines, cost_ns, saving_ns, backward_ns > 0))
+            found.append(_Loop(calls, lines, cost_ns, saving_ns, backward_ns > 0, stepwise))
     apart: list[_Loop] = []
     for loop in sorted(found, key=lambda one: -one.saving_ns):  # what a loop calls is a part of what it promises
         if not is_below(facts, loop.lines[0], {line for one in apart for line in one.lines}):
             apart.append(loop)
     return apart
+
+
+def _stepwise(facts: Facts, calls: SlicedCalls, lines: list[int]) -> str:
+    """The class of torch's recurrent layers that is called below these lines, as often as they are; "" for none."""
+    trace, paths = facts.trace, facts.attribution.paths
+    is_called = nearest(paths.parent, np.isin(paths.location, lines)) >= 0
+    modules = np.flatnonzero(of_kind(trace, Kind.MODULE_SCOPE) & facts.analysis.extent.holds(trace.events.start_ns))
+    modules = modules[is_called[facts.attribution.owners.path[modules]]]
+    found = Counter[str]()
+    for kind in _LAYERS:
+        found[kind] = int(named(trace, marked(facts, modules), f"{MODULE_TITLE}{kind}".__eq__).sum())
+    ((kind, times),) = found.most_common(1)
+    return kind if times >= _MOST_OF * calls.times * max(facts.steps, 1) else ""  # sequences differ in length
+
+
+def _differentiates(facts: Facts, line: int) -> bool:
+    return any(map(_GRADIENTS.fullmatch, calls_on(facts.trace, facts.locations[line])))
+
+
+def _of_passes_ns(facts: Facts, lines: list[int], is_differentiated: bool) -> int:
+    """What the nodes of backward passes that these lines ask for cost by being many: arithmetic stays as it is.
+
+    A pass that is differentiated has as many again.
+    """
+    trace, attribution = facts.trace, facts.attribution
+    nodes = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
+    nodes = nodes[facts.analysis.extent.holds(trace.events.start_ns[nodes])]
+    caller = nearest_to(attribution.calls.caller[nodes], attribution.calls.parent, ~trace.library_lines)
+    here = np.isin(pick(attribution.owners.location, caller), lines)
+    return int(here.sum()) * _CALL_NS * (2 if is_differentiated else 1)
 
 
 def _cost_ns(facts: Facts, lines: list[int]) -> tuple[int, int]:
