@@ -154,6 +154,50 @@ def test_samples_taken_one_by_one_from_memory_want_whole_batches_or_arrays_and_n
     assert "num_workers" not in found.remedy.text
 
 
+@pytest.mark.parametrize(("batch_size", "operators", "is_found"), [(0, 12, False), (8, 12, True), (0, 40, True)])
+def test_batches_that_few_operators_cut_from_memory_are_well_as_they_are(
+    batch_size: int, operators: int, is_found: bool, findings_of
+):
+    settings = {"loaders": [{"dataset": "torch.utils.data.dataset.TensorDataset", "batch_size": batch_size}]}
+    builder = steps(300, kernel=None, deepscope={"settings": settings})
+    for number in range(3):
+        for one in range(operators):
+            builder.op("aten::index", (number * 1000 + 5 + 6 * one) * US, 3 * US)
+    assert bool(findings_of(builder, "DS003")) == is_found
+
+
+def test_a_few_lines_that_make_most_of_the_batches_together_are_named(findings_of):
+    builder = steps(450, kernel=None)
+    for number in range(3):
+        builder.line(FILE, 20, "Rows.__getitem__", (number * 1000 + 10) * US, 200 * US)
+        builder.line(FILE, 30, "collate", (number * 1000 + 210) * US, 210 * US)
+    (found,) = findings_of(builder, "DS003")
+    assert found.remedy.text.startswith(
+        "Make lines 30 (collate) and 20 (Rows.__getitem__) cheaper: most of the loading"
+    )
+    assert "made once, and kept" in found.remedy.text
+    builder.files[0]["text"] = "\n" * 29 + "return torch.tensor([row['mask'] for row in rows])\n"
+    (found,) = findings_of(builder, "DS003")
+    assert "lists go number by number" in found.remedy.text
+
+
+@pytest.mark.parametrize(("own", "below", "is_said"), [(300, 300, True), (150, 300, False)])
+def test_a_loop_over_calls_that_take_most_of_its_time_is_not_about_numbers(own, below, is_said, findings_of):
+    builder = collated(own=own, below=below)
+    text = [
+        "def collate(rows):",
+        "    for row in rows:",
+        "        stack(row)",
+        *[""] * 6,
+        "def stack(row):",
+        *["    x = 1"] * 5,
+    ]
+    builder.files[0]["text"] = "\n" * 19 + "\n".join(text)
+    (found,) = findings_of(builder, "DS003")
+    assert "Make collate (train.py:1) cheaper" in found.remedy.text
+    assert ("number by number" in found.remedy.text) == is_said
+
+
 def test_an_iterator_made_for_each_batch_is_the_cause_and_workers_are_not_asked_for(findings_of):
     builder = TraceBuilder()
     for number in range(3):

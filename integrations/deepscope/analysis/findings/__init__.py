@@ -26,6 +26,7 @@ from deepscope.analysis.findings import (
     tiny_operators,
     unfused_attention,
     unused_results,
+    worker_restarts,
 )
 from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Finding
@@ -53,7 +54,7 @@ RULES = (
     repeated_casts.RULE,
     beside_training.LOGGING_LINES,
     graph_breaks.RULE,
-    data_loader.WORKER_RESTARTS,
+    worker_restarts.WORKER_RESTARTS,
     beside_training.RULE,
     convolutions.CHANGING_SHAPES,
     clipping.RULE,

@@ -1,22 +1,27 @@
-"""Steps that wait for their batches, and workers that are started anew for each epoch (DS003, DS021)."""
+"""Steps that wait for their batches (DS003)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import self_values
-from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
+from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.library_options import framework_option, keeps_workers, loader_workers, loads_from
+from deepscope.analysis.findings.library_options import (
+    framework_option,
+    loader_batch_sizes,
+    loader_workers,
+    loads_from,
+)
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import loops_around, loops_in_function
+from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
 from deepscope.analysis.numbers.phases import phase_of_name
 from deepscope.analysis.ownership.locations import Location, function_numbers
 from deepscope.analysis.ownership.training import HAS_NO_WORKERS, HAS_WORKERS, worker_count
@@ -24,112 +29,6 @@ from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-
-WORKER_RESTARTS_WORTH = 0.02
-"""It is named if it would save at least this share of the wall time."""
-SHORTEST_NS = 1_000_000
-"""Starting a process takes at least this."""
-_SEEDS = "aten::random_".__eq__
-SEEDS = 8
-"""Between the first seed and the first batch an iterator starts at most so many operators: for its seed and its
-sampler's."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Restarts:
-    """Starts of workers that some had run before, each array of shape (k,)."""
-
-    starting: Intervals
-    """From the loader's seed to the request for the first batch."""
-    longer_ns: Int64
-    """How much longer than usual the request before (which ends the old workers) and the first one take."""
-
-
-def restarts(facts: Facts) -> Intervals:
-    """When the training thread was starting workers anew, if that is found."""
-    return facts.once(_found).starting if WORKER_RESTARTS.found(facts) else NO_INTERVALS
-
-
-def waited_longer_ns(facts: Facts) -> int:
-    """How much longer batches took for it, in a trace of the CPU alone, if that is found."""
-    return int(facts.once(_found).longer_ns.sum()) if WORKER_RESTARTS.found(facts) and not facts.has_device else 0
-
-
-def _found(facts: Facts) -> _Restarts:
-    """A loader draws a seed as an iterator begins (torch/utils/data/dataloader.py), then makes its workers."""
-    trace, events = facts.trace, facts.trace.events
-    thread = events.thread == facts.attribution.training.thread
-    spans = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & thread, HAS_WORKERS.search))
-    spans = spans[np.argsort(events.start_ns[spans], kind="stable")]
-    drawn = begun_anew(facts, spans, had_before=True)
-    start, length = events.start_ns[spans], events.duration_ns[spans]
-    anew = (drawn >= 0) & (start - drawn >= SHORTEST_NS)
-    anew &= (facts.analysis.window.locate(drawn) >= 0) & facts.analysis.extent.holds(drawn)
-    more = np.maximum(length - int(np.median(length)), 0) if len(length) else length
-    before = np.append(np.zeros(1, np.int64), more)[:-1]
-    return _Restarts(Intervals(drawn[anew], start[anew]), (before + more)[anew])
-
-
-def begun_anew(facts: Facts, spans: Int64, *, had_before: bool = False) -> Int64:
-    """When the iterator of each request was begun (ns), -1 where it is that of the one before; shape (k,).
-
-    Args:
-        facts: of the analysis.
-        spans: requests for batches (events) of the training thread, by time.
-        had_before: the first one counts, too, in a window with steps before it; else it is -1.
-    """
-    trace, events, attribution = facts.trace, facts.trace.events, facts.attribution
-    thread = events.thread == attribution.training.thread
-    seed = np.sort(events.start_ns[np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR) & thread, _SEEDS))])
-    if not len(seed) or not len(spans):
-        return np.full(len(spans), -1, np.int64)
-    steps = attribution.training.steps
-    counts = had_before and len(steps) > 0 and steps.number[0] > 0
-    since = steps.spans.start[:1] if counts else events.end_ns[spans[:1]]
-    start, end = events.start_ns[spans], np.concatenate((since, events.end_ns[spans[:-1]]))
-    first = np.searchsorted(seed, end)
-    drawn = seed[np.minimum(first, len(seed) - 1)]
-    outer = attribution.operators.nodes[attribution.operators.caller < 0]
-    outer = np.sort(events.start_ns[outer[thread[outer]]])
-    few = np.searchsorted(outer, start) - np.searchsorted(outer, drawn) <= SEEDS
-    return np.where((first < len(seed)) & (drawn < start) & few, drawn, -1)
-
-
-def _find_worker_restarts(facts: Facts) -> Iterator[Finding]:
-    if keeps_workers(facts.trace):
-        return
-    found = facts.once(_found)
-    starting = found.starting
-    if not len(starting.start):
-        return
-    if facts.has_device:
-        by_line = sum((facts.by_line_of_cpu(one.intersection(starting)) for one in facts.gaps.rest), _nothing(facts))
-        saving = int(by_line.sum()) // facts.devices
-    else:
-        by_line = facts.by_line_of_cpu(starting)
-        saving = int(by_line.sum()) + int(found.longer_ns.sum())
-    if saving < max(WORKER_RESTARTS_WORTH * facts.wall_ns, 1):
-        return
-    yield WORKER_RESTARTS.finding(
-        facts,
-        location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
-        message="the data loader starts its worker processes anew for each epoch",
-        evidence={
-            "restarts": len(starting.start),
-            "starting_ns": starting.total_ns,
-            "batches_longer_ns": int(found.longer_ns.sum()),
-        },
-        saving_ns=saving,
-        remedy="Keep them: `DataLoader(…, persistent_workers=True)`." + framework_option(facts, WORKER_RESTARTS.code),
-    )
-
-
-def _nothing(facts: Facts) -> Int64:
-    return np.zeros(facts.lines + 1, np.int64)
-
-
-WORKER_RESTARTS = Rule("DS021", "Loader workers started anew", _find_worker_restarts, measured_on=("cpu",))
-
 
 DATA_LOADER_WORTH = 0.05
 """Loading is named from this share of the wall time on."""
@@ -143,6 +42,9 @@ SMALL_NS = 60_000
 _BY_NUMBER = "Its loop goes number by number: let NumPy or torch do it on whole arrays."
 _KEEP = "What it makes the same of a sample in each epoch can be made once, and kept."
 
+OF_A_BATCH = 32
+"""Samples taken one by one are more operators for a batch."""
+FEW_LINES = 3
 BY_NUMBER_NS = 5_000
 """A run of a line within a loop that takes less is about single numbers."""
 
@@ -166,6 +68,8 @@ def _find_data_loader(facts: Facts) -> Iterator[Finding]:
     saving = min(saving, max(facts.wall_ns - facts.loading_ns, saving // 2)) if not facts.has_device else saving
     # A line that makes the batches and has a remedy of its own may be saved as a whole.
     slowest = _slowest_line(facts, by_line)
+    if slowest < 0 and _takes_whole_batches(facts):
+        return
     is_curable = slowest >= 0 and _cure(facts, slowest) != ""
     cured = int(by_line[slowest]) // facts.devices if is_curable else 0
     if max(saving, cured) < DATA_LOADER_WORTH * facts.wall_ns:
@@ -219,7 +123,7 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     has_workers = _has_workers(facts)
     if has_workers:
         return _with_workers(facts)
-    function, called_at = _slowest_function(facts)
+    function, called_at, is_own = _slowest_function(facts)
     known = next((words for one in called_at if (words := line_remedy(facts.trace, one))), "")
     slowest = _slowest(facts, spent_ns, known)
     function = None if slowest else function
@@ -237,9 +141,11 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         )
     if function is not None:
         place = Path(function.file).name + (f":{function.first_line}" if function.first_line else "")
-        cure = known or f"{_BY_NUMBER if loops_in_function(facts.trace, function) else ''} {_KEEP}".lstrip()
+        by_number = _BY_NUMBER if is_own and loops_in_function(facts.trace, function) else ""
+        cure = known or f"{by_number} {_KEEP}".lstrip()
         words = f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
         slowest = f"{words} {cure}"
+    slowest = slowest or _few_lines(facts, spent_ns)
     unknown = "" if has_workers is not None else ": the trace does not say how many it has"
     cores = facts.usable_cores
     if cores == 1:
@@ -249,6 +155,18 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         f"Load in other processes (`num_workers` of the `DataLoader`, `persistent_workers=True`{unknown}{there})."
     )
     return f"{slowest} {processes}" if slowest else processes
+
+
+def _few_lines(facts: Facts, spent_ns: Int64) -> str:
+    """Advice for the few lines of the user's that make most of the batches together; "" where these are many."""
+    asking = asking_lines(facts)
+    order = np.argsort(-spent_ns[:-1], kind="stable")[:FEW_LINES]
+    lines = [line for line in order.tolist() if line not in asking and 5 * spent_ns[line] >= spent_ns.sum()]
+    if spent_ns[lines].sum() < ENOUGH * spent_ns.sum() or len(lines) < 2:
+        return ""
+    *others, last = (f"{facts.locations[line].line} ({facts.locations[line].function})" for line in lines)
+    cure = next((words for line in lines if (words := _cure(facts, line))), _KEEP)
+    return f"Make lines {', '.join(others)} and {last} cheaper: most of the loading is spent there. {cure}"
 
 
 def _gets_one(place: Location) -> bool:
@@ -287,22 +205,23 @@ def _slowest_line(facts: Facts, spent_ns: Int64) -> int:
     return line if is_most and line not in asking_lines(facts) else -1
 
 
-def _slowest_function(facts: Facts) -> tuple[Location | None, list[Location]]:
+def _slowest_function(facts: Facts) -> tuple[Location | None, list[Location], bool]:
     """The innermost function of the user's that, with all that it calls, makes most of the batches; a line of it.
 
-    Also the lines through which it is called, the innermost first.
+    Also the lines through which it is called, the innermost first, and whether its own lines take most of its time.
     """
     attribution, locations, events = facts.attribution, facts.locations, facts.trace.events
     paths, runs, by_path = attribution.paths, attribution.runs, facts.analysis.by_path[:, 2]
     own = self_values(events.duration_ns[runs.nodes], runs.caller)
     loads = facts.loading.locate(events.start_ns[runs.nodes]) >= 0
     loading, whole = (np.bincount(runs.path, own * chosen, len(paths)) for chosen in (loads, np.ones_like(loads)))
-    spent = paths.subtree_sums((by_path * (loading / np.maximum(whole, 1))).astype(np.int64))
+    here = (by_path * (loading / np.maximum(whole, 1))).astype(np.int64)
+    spent = paths.subtree_sums(here)
     asks = np.zeros(len(locations) + 1, np.bool_)
     asks[list(asking_lines(facts) - {-1})] = True
     at = np.flatnonzero(asks[paths.location])
     enough = ENOUGH * min(int(paths.subtree_sums(by_path)[at].sum()), facts.loading_ns)
-    function, called_at, found = function_numbers(locations), list[Location](), None
+    function, called_at, found, is_own = function_numbers(locations), list[Location](), None, False
     while len(at):
         called = np.flatnonzero(np.isin(paths.parent, at))
         if not len(called):
@@ -313,9 +232,10 @@ def _slowest_function(facts: Facts) -> tuple[Location | None, list[Location]]:
             break
         at = called[of == sums.argmax()]
         dearest = int(at[spent[at].argmax()])
+        is_own = 2 * int(here[at].sum()) >= int(spent[at].sum())
         found = locations[paths.location[dearest]]
         called_at.insert(0, locations[paths.location[paths.parent[dearest]]])
-    return found, called_at
+    return found, called_at, is_own
 
 
 def _cheaper(words: str, facts: Facts, line: int) -> str:
@@ -362,11 +282,28 @@ def _iterators_per_batch(facts: Facts) -> float:
 
 def _is_of_small_calls(facts: Facts) -> bool:
     """Whether loading is many small operators, as it is where samples are taken one by one from tensors in memory."""
+    count = _small_calls(facts)
+    return count > 0 and facts.loading_ns < SMALL_NS * count
+
+
+def _small_calls(facts: Facts) -> int:
+    """How many operators were called to load, without those within others."""
     operators, events = facts.attribution.operators, facts.trace.events
     outer = operators.nodes[operators.caller < 0]
     outer = outer[events.thread[outer] == facts.attribution.training.thread]
-    count = int((facts.loading.locate(events.start_ns[outer]) >= 0).sum())
-    return count > 0 and facts.loading_ns < SMALL_NS * count
+    return int((facts.loading.locate(events.start_ns[outer]) >= 0).sum())
+
+
+def _takes_whole_batches(facts: Facts) -> bool:
+    """Whether a few operators cut each batch from tensors in memory, without worker processes."""
+    batches = int(facts.analysis.phases.calls(facts.analysis.extent)[0])
+    return (
+        bool(loader_batch_sizes(facts.trace))
+        and not any(loader_batch_sizes(facts.trace))
+        and _has_workers(facts) is False
+        and _is_of_small_calls(facts)
+        and _small_calls(facts) < OF_A_BATCH * batches
+    )
 
 
 def _with_workers(facts: Facts) -> str:

@@ -36,6 +36,11 @@ def loader_workers(trace: Trace) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
+def loader_batch_sizes(trace: Trace) -> list[int]:
+    """Of the program's data loaders: 0 where the sampler gives whole batches."""
+    return [loader.batch_size for loader in _loaders(trace)]
+
+
 def loads_from(trace: Trace, package: str) -> bool:
     """Whether the data sets of all data loaders are of a package."""
     loaders = _loaders(trace)

@@ -11,7 +11,14 @@ import numpy.typing as npt
 from deepscope.analysis.array_ops.ancestry import nearest, self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings import beside_training, data_loader, same_work, sliced_calls, tiny_operators
+from deepscope.analysis.findings import (
+    beside_training,
+    data_loader,
+    same_work,
+    sliced_calls,
+    tiny_operators,
+    worker_restarts,
+)
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import DISTRIBUTIONS, line_remedy
@@ -45,7 +52,7 @@ def _claimed_by_others(facts: Facts) -> Intervals:
     others = (
         _loading_and_loops(facts),
         beside_training.logging(facts),
-        data_loader.restarts(facts),
+        worker_restarts.restarts(facts),
         same_work.built_anew(facts),
     )
     return union(np.concatenate([one.start for one in others]), np.concatenate([one.end for one in others]))
