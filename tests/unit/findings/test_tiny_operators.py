@@ -227,6 +227,20 @@ def test_the_lines_of_a_function_that_is_called_again_and_again_are_one_finding_
     assert found.saving_ns == 6 * 299 * 5 * US
 
 
+def test_a_function_that_is_called_elsewhere_too_is_named_where_it_is_called_most(findings_of):
+    """As a policy is, in a rollout and, between two of them, for the loss."""
+    builder = TraceBuilder().step(0, 0, 9000 * US)
+    for turn in range(601):
+        at, line = turn * 10 * US, 9 if turn == 300 else 5
+        builder.line(FILE, line, "main", at, 9 * US)
+        builder.line(FILE, 20, "policy", at + US, 7 * US).op("aten::addmm", at + 2 * US, 3 * US)
+    text = ["for t in range(600):", "    action = policy(state)", "    state, reward = env.step(action)"]
+    builder.files[0]["text"] = "\n" * 3 + "\n".join(text) + "\n\n\nloss = policy(states)\n"
+    (found,) = findings_of(builder, "DS007")
+    assert (found.line, found.evidence["calls"]) == (5, "policy 601 times a step")
+    assert found.remedy.text.startswith("Each turn needs the one before it.")
+
+
 def test_samples_that_are_taken_one_by_one_are_to_be_taken_by_whole_batches(findings_of):
     (found,) = findings_of(called(name="Pictures.__getitem__"), "DS007")
     assert "data[rows]" in found.remedy.text

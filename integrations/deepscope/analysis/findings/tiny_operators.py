@@ -126,7 +126,7 @@ def _remedy(facts: Facts, loop: _Loop, called: str) -> str:
     if "__getitem__ " in called:
         return "Take whole batches: index the arrays or tensors with all numbers at once, `data[rows]`."
     if not loops_over(facts.trace, facts.locations[loop.line], _PARAMETERS.search):
-        if goes_in_turn(facts.trace, facts.locations[loop.line]):
+        if goes_in_turn(facts.trace, facts.locations[_looped(facts, loop.line)]):
             return _IN_TURN
         return "Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`."
     return _PENALTY if any(_backward_ns(facts, line) for line in loop.members) else _OVER_PARAMETERS
@@ -164,6 +164,17 @@ def _loops(facts: Facts) -> list[_Loop]:
         members = sorted((line for lines in homes.values() for line in lines), key=lambda line: -savings[line])
         result.append(_Loop(max(whole, key=whole.__getitem__), members, sum(whole.values())))
     return result
+
+
+def _looped(facts: Facts, line: int) -> int:
+    """The innermost of a line and those that it was called from that lies in a loop; the line itself if none does."""
+    runs, row = facts.attribution.runs, _usual_run(facts, line)
+    while row >= 0:
+        place = int(runs.location[row])
+        if loops_around(facts.trace, facts.locations[place]):
+            return place
+        row = int(runs.caller[row])
+    return line
 
 
 def _loop_of(facts: Facts, place: Location) -> int:
@@ -239,10 +250,9 @@ def _home(facts: Facts, line: int) -> int:
     runs, often = facts.attribution.runs, facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
     enough = max(min(MANY * steps, int(often[line])), AT_ONCE * steps)
-    rows = np.flatnonzero(runs.location == line)
-    if not len(rows):
+    row = _usual_run(facts, line)
+    if row < 0:
         return line
-    row = int(rows[len(rows) // 2])
     while runs.caller[row] >= 0:
         above = int(runs.caller[row])
         place = int(runs.location[above])
@@ -250,6 +260,17 @@ def _home(facts: Facts, line: int) -> int:
             break
         row = above
     return int(runs.location[row])
+
+
+def _usual_run(facts: Facts, line: int) -> int:
+    """A run of a line, called from where most of its runs are; -1 for none."""
+    runs = facts.attribution.runs
+    rows = np.flatnonzero(runs.location == line)
+    if not len(rows):
+        return -1
+    callers = pick(runs.location, runs.caller[rows])
+    rows = rows[callers == np.bincount(callers + 1).argmax() - 1]
+    return int(rows[len(rows) // 2])
 
 
 @dataclass(frozen=True, slots=True)
