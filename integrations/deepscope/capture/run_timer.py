@@ -13,6 +13,7 @@ from math import log2
 from pathlib import Path
 from time import perf_counter_ns, time_ns
 
+from deepscope.capture.core_wait import core_wait_ns
 from deepscope.trace.format.run_account import (
     PARTS,
     CompiledAccount,
@@ -29,6 +30,8 @@ LONG_STEP = 4
 """A step is long that takes so many times as long as the usual one."""
 _PARTS_OF_OCTAVE = 4
 _MOST_STEPS = 1 << 16
+_READ_NS = 10_000_000
+"""How long a thread waited for a core is read so often at most, for that takes some microseconds."""
 _REGULAR = 0.6
 """So many of the long steps come as many steps behind the one before."""
 MOST_EPOCHS = 256
@@ -41,18 +44,24 @@ _SAVED_BY_EVALUATION = ("evaluation", "checkpoint")
 class _StepLengths:
     """Of the first steps, each by quarters of an octave; those behind them count as being like these.
 
-    A step counts if it is long, and takes half the length that most time of such steps is in. If
-    such steps do not come at regular intervals, the machine may be what made them long.
+    A step counts if it is long without the wait for a core that others had, and takes half the length that most time of
+    such steps is in. If such steps do not come at regular intervals, the machine may be what made them long.
     """
 
     def __init__(self) -> None:
         self._octaves = array("B")
         self._sums_ns: Counter[int] = Counter()
         self._steps = 0
+        self._read_at_ns = 0
+        self._waited_ns: int | None = None
 
     def note(self, length_ns: int) -> None:
-        """A step has ended."""
+        """A step has ended, on the thread of those before it."""
         self._steps += 1
+        if (now_ns := perf_counter_ns()) - self._read_at_ns >= _READ_NS:  # a step that others make long takes as much
+            before_ns, self._waited_ns, self._read_at_ns = self._waited_ns, core_wait_ns(), now_ns
+            if before_ns is not None and self._waited_ns is not None:
+                length_ns -= min(max(self._waited_ns - before_ns, 0), length_ns)
         if len(self._octaves) < _MOST_STEPS:
             octave = int(_PARTS_OF_OCTAVE * log2(max(length_ns, 1)))
             self._octaves.append(octave)

@@ -122,6 +122,19 @@ def test_steps_beyond_those_that_are_noted_count_as_being_like_them(
     assert (timer.account().long_steps, timer.account().long_steps_ns) == (10, 400_000)
 
 
+def test_steps_that_wait_for_a_core_are_not_long(sleep: Sleep, monkeypatch: pytest.MonkeyPatch) -> None:
+    def long_steps(waits: bool) -> int:
+        waited = [0]
+        monkeypatch.setattr(run_timer, "core_wait_ns", lambda: waited[0])
+        timer = RunTimer()
+        for number in range(40):
+            waited[0] += 39_000_000 if waits and number % 8 == 1 else 0
+            make_step(timer, sleep, 0, 40_000_000 if number % 8 == 1 else 1_000_000)
+        return timer.account().long_steps
+
+    assert (long_steps(False), long_steps(True)) == (5, 0)
+
+
 def test_long_steps_that_come_now_and_then_are_the_machines(sleep: Sleep) -> None:
     timer = RunTimer()
     for number in range(60):

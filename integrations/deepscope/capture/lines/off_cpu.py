@@ -17,8 +17,7 @@ try:
 except ImportError:  # macOS counts by process alone, Windows not at all
     getrusage = None  # type: ignore[assignment]
 
-import os
-
+from deepscope.capture.core_wait import core_wait_ns
 from deepscope.capture.lines.emit import make_pair
 from deepscope.trace.format.span_names import OffCpu, off_cpu_name
 
@@ -116,28 +115,6 @@ def _count_switches() -> _Switches | None:
 def tells_cpu_time() -> bool:
     """Whether the thread's CPU clock is fine enough: that of Windows goes by sixtieths of a second."""
     return time.get_clock_info("thread_time").resolution <= _COARSEST_S
-
-
-_SCHEDULER = "/proc/thread-self/schedstat"
-"""Linux: ns on a core, ns waiting for one, and how often it had one (Documentation/scheduler/sched-stats.rst)."""
-_LONGEST = 64
-
-
-def core_wait_ns() -> int | None:
-    """How long the calling thread could have run and had no core, since it started; some microseconds of work.
-
-    None where the system does not tell.
-    """
-    try:
-        file = os.open(_SCHEDULER, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        return int(os.read(file, _LONGEST).split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    finally:
-        os.close(file)
 
 
 class RunClock:

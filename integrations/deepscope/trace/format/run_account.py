@@ -65,7 +65,7 @@ class RunAccount(msgspec.Struct, frozen=True):
     usual_step_ns: int = 0
     """The median, about, with its wait for data and without the first one; 0 where that is not known."""
     long_steps: int = 0
-    """Steps that took at least four times as long, at regular intervals."""
+    """Steps that took at least four times as long, at regular intervals, without waiting for a core."""
     long_steps_ns: int = 0
     """All of them together."""
 
