@@ -149,7 +149,7 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
         profile = _profile(recorded.traces[-1], ranks, timeout_s=0 if code else _PEERS_S)
         click.echo()
         emit(rendered(profile, "text", limit=limit))
-        _tell_of_evaluations(recorded.traces[:-1])
+        _tell_of_evaluations(recorded.traces[:-1], profile)
     elif by_optimizer and not recorded.traces and "deepscope.capture.recorder" not in sys.modules:
         words = (
             "it made no step, by a torch optimizer, a backward pass or a DataLoader's batch; --whole records all of it"
@@ -158,7 +158,7 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
         click.echo(f"deepscope: nothing was recorded in this process: {words}", err=True)
 
 
-def _tell_of_evaluations(traces: Iterable[Path]) -> None:
+def _tell_of_evaluations(traces: Iterable[Path], training: Profile) -> None:
     """Prints what was found in an evaluation that was recorded beside the training, if anything."""
     from deepscope.capture.evaluation_window import STAGE
     from deepscope.capture.saving.saver import wait_for_profile
@@ -167,7 +167,7 @@ def _tell_of_evaluations(traces: Iterable[Path]) -> None:
     for trace in traces:
         if parse_name(trace.name)[1] == STAGE:
             wait_for_profile(trace)
-            text = evaluation_text(load_profile(trace), **terminal())
+            text = evaluation_text(load_profile(trace), training, **terminal())
             emit(f"\n{text}" if text else "")
 
 

@@ -300,16 +300,16 @@ def summarize(windows: Mapping[Stage, StageWindows], *, main: str, rows: int | N
             return ""
         width, height = shutil.get_terminal_size((100, 24))
         text = "\n" + summary(profile, rows=rows, sort=sort, width=width, height=height - 1)
-        return text + _of_validation(windows, width) if main == Stage.FIT.value else text
+        return text + _of_validation(windows, profile, width) if main == Stage.FIT.value else text
     except Exception as error:  # noqa: BLE001  the trace is safe, and the run has just ended well
         return f"DeepScope: no summary of {recorder.traces[-1]}: {error!r}\n"
 
 
-def _of_validation(windows: Mapping[Stage, StageWindows], width: int) -> str:
+def _of_validation(windows: Mapping[Stage, StageWindows], fit: Profile, width: int) -> str:
     """What was found in the fit's validation, if it was recorded; "" for nothing."""
     recorder = _newest([windows[Stage.VALIDATE]] if Stage.VALIDATE in windows else [])
     profile = None if recorder is None else recorder.profile
-    text = "" if profile is None else evaluation_text(profile, width=width)
+    text = "" if profile is None else evaluation_text(profile, fit, width=width)
     return f"\n{text}" if text else ""
 
 

@@ -120,6 +120,11 @@ def _counted(run: WholeRun) -> float:
     return 1 - start if _RIVAL <= start < 1 else 1.0
 
 
+def evaluates_much(run: WholeRun | None) -> bool:
+    """Whether evaluations take enough of a run to be named in its verdict."""
+    return run is not None and run.share("evaluation") >= _RIVAL * _counted(run)
+
+
 def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | None:
     """What takes most of the whole run beside its usual steps, and what next to it, in words; None for little."""
     counted = _counted(run)

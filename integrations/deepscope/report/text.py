@@ -18,7 +18,7 @@ from deepscope.report.footer import footer
 from deepscope.report.layout import Styles, cell_len, render
 from deepscope.report.memory import memory_entries
 from deepscope.report.places_of_work import critical_entries, outside_words
-from deepscope.report.run_verdict import run_verdict
+from deepscope.report.run_verdict import evaluates_much, run_verdict
 from deepscope.report.step_times import serving_words
 from deepscope.report.tables import table, table_of_steps
 
@@ -251,12 +251,16 @@ def text_report(
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def evaluation_text(profile: Profile, *, width: int = 80, color: bool = False) -> str:
-    """What was found in an evaluation, for a terminal below its training's report; "" where nothing of weight was."""
+def evaluation_text(profile: Profile, training: Profile, *, width: int = 80, color: bool = False) -> str:
+    """What was found in an evaluation, for a terminal below its training's report; "" where nothing of weight was.
+
+    Where evaluations take much of the run, the evaluation's verdict comes first: it names the line that costs most.
+    """
     found = [one for one in profile.findings if one.severity != "hint"][:_NAMED]
-    entries = [
-        ("validate", words) for one in found for words in (finding_words(one, profile), printable(one.remedy.text))
-    ]
+    told = [words for one in found for words in (finding_words(one, profile), printable(one.remedy.text))]
+    if evaluates_much(training.whole_run):
+        told.insert(0, run_verdict(replace(profile, whole_run=None)).sentence)
+    entries = [("validate", words) for words in told]
     return "".join(f"{line}\n" for line in entries_text(entries, max(MIN_WIDTH, width), Styles(color)))
 
 

@@ -22,6 +22,7 @@ from deepscope.records import (
     key_figures,
 )
 from deepscope.report.run_verdict import run_verdict
+from deepscope.report.text import evaluation_text
 from deepscope.report.whole_run import run_rows
 from recorded_traces import each_trace, profile_of
 
@@ -252,6 +253,17 @@ def test_what_takes_less_of_the_run_than_the_steps_cause_is_named_behind_it() ->
     said = run_verdict(profile)
     assert (said.cause, said.share, said.line) == ("data", steps.share, steps.line)
     assert said.sentence == f"{steps.sentence} Saving checkpoints takes 25.0% of the run: 2 times, 125ms each."
+
+
+def test_the_verdict_of_an_evaluation_stands_below_a_training_of_which_evaluations_take_much() -> None:
+    evaluation = run({"kernel": 150, "CPU": 50}, lines=[WORKING])
+    profile = run({"kernel": 100, "data loader": 80, "CPU": 20}, lines=[WORKING, LOADING])
+    said = run_verdict(evaluation).sentence
+    for of_run, text in ((None, ""), (whole(steps=900, evaluation=100), ""), (whole(steps=700, evaluation=300), said)):
+        profile.whole_run = of_run
+        evaluation.whole_run = of_run
+        assert evaluation_text(evaluation, profile, width=500) == (f"validate  {text}\n" if text else "")
+    assert "model.py:7" in said
 
 
 @pytest.mark.parametrize("run_of", [None, whole(steps=960, logging=40), whole(steps=850, evaluation=150)])

@@ -55,8 +55,8 @@ MANY_PASSES = 4
 """So many backward passes before a step of an optimizer are what repeats the lines that run as often."""
 _IN_TURN = (
     "Each turn needs the one before it. What does not goes before the loop, for all turns at once: a linear layer of "
-    "all inputs. `nn.GRU`, `nn.LSTM` and `nn.RNN` go through a sequence in one call. Of a simulation run many side by "
-    "side, in one batch."
+    "all inputs; `x.unbind(1)` gives their slices, with one gradient for all. `nn.GRU`, `nn.LSTM` and `nn.RNN` go "
+    "through a sequence in one call. Of a simulation run many side by side, in one batch."
 )
 _LARGER_BATCHES = (
     "Take larger batches, and accumulate gradients over fewer of them: their sum is the same, but for `BatchNorm`'s "
