@@ -90,7 +90,7 @@ def transformer() -> Program:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
     def loss() -> torch.Tensor:
-        words = torch.randint(0, 50, (4, 12))
+        words = torch.randint(1, 50, (4, 12))
         hidden = model[1](model[0](words), src_key_padding_mask=words == 0)
         return F.cross_entropy(model[2](hidden).flatten(0, 1), words.flatten())
 

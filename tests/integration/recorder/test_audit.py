@@ -399,3 +399,23 @@ def test_a_recording_looks_at_nothing_unless_it_is_asked_to(tmp_path):
             recording.step()
     assert recording.profile is not None
     assert recording.profile.audit is None
+
+
+def test_of_an_operator_that_gives_two_gradients_half_is_unused():
+    """A convolution's gradients of its input, which the generator needs, and of its weight."""
+    generator, critic = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(4, 1, 3, padding=1, bias=False)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.01) for one in (generator, critic)]
+
+    def step() -> None:
+        x = torch.randn(2, 1, 8, 8)
+        optimizers[1].zero_grad()
+        critic(generator(x).detach()).mean().backward()
+        optimizers[1].step()
+        optimizers[0].zero_grad()
+        critic(generator(x)).mean().backward()
+        optimizers[0].step()
+
+    (one,) = looked_at(step).account.gradients
+    (use,) = [use for use in one.operators if use.name == "aten::convolution_backward" and use.unused]
+    assert one.parameters == 1
+    assert use.part == pytest.approx(0.25, abs=0.05), "half of one of the two calls of that line"

@@ -106,3 +106,8 @@ def test_what_one_line_broadcasts_several_times_is_one_row():
     (found,) = broadcasts(lambda a, b: sum((a[:, None] - part).square().sum() for part in (b, b + 1, b[:12])))
     assert sum(use.unused for use in found.operators if use.name == "aten::sub") == 3
     assert (found.shape, found.result_bytes) == ([32, 24, WIDTH], 4 * 32 * (24 + 24 + 12) * WIDTH)
+
+
+@pytest.mark.parametrize("reduce", [torch.logsumexp, torch.amax])
+def test_sums_of_all_pairs_whose_largest_is_wanted_have_no_operator_of_their_own(reduce: Callable[..., torch.Tensor]):
+    assert broadcasts(lambda a, b: reduce(a[:, None] + b, -1)) == []

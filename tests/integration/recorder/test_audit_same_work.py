@@ -346,3 +346,22 @@ def test_graphs_that_a_backward_pass_has_let_go_of_are_made_again():
         layer(x)
 
     assert again(step) == []
+
+
+def test_a_backward_pass_through_another_graph_lets_go_of_nothing():
+    layer, critic = nn.Linear(8, 8), nn.Linear(8, 1)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.01) for one in (layer, critic)]
+
+    def step() -> None:
+        x = torch.randn(16, 8)
+        first = torch.tanh(layer(x))
+        optimizers[1].zero_grad()
+        critic(first.detach()).mean().backward()
+        optimizers[1].step()
+        second = torch.tanh(layer(x))
+        optimizers[0].zero_grad()
+        critic(second).mean().backward()
+        optimizers[0].step()
+
+    (one,) = again(step)
+    assert {use.name for use in one.operators if use.unused} == {"aten::addmm", "aten::tanh"}

@@ -90,6 +90,17 @@ def _unused_gradients_remedy(facts: Facts, one: UnusedGradients) -> str:
 UNUSED_GRADIENTS = Rule("DS033", "Gradients that nobody uses", _find_unused_gradients, measured_on=("cpu", "device"))
 
 
+_SPARSE_NS = {"SGD": (45_000, 1.0), "Adagrad": (130_000, 3.5)}
+_OTHER_SPARSE_NS = (170_000, 6.0)
+"""What a sparse gradient and the optimizer's step of it take on a core: a table, and each element of the rows that were
+looked up (docs/findings/DS040.md)."""
+
+
+def _sparse_ns(one: TableGradient) -> int:
+    of_table, of_element = _SPARSE_NS.get(one.optimizer, _OTHER_SPARSE_NS)
+    return int(of_table + of_element * one.used_rows * one.elements / max(one.rows, 1))
+
+
 def _find_table_gradients(facts: Facts) -> Iterator[Finding]:
     if (facts.trace.header.world_size or 1) > 1:
         return  # NCCL reduces no sparse gradients
@@ -99,7 +110,10 @@ def _find_table_gradients(facts: Facts) -> Iterator[Finding]:
         unused = 1 - one.used_rows / one.rows
         gradient_ns = unused_ns(facts, one.operators, backward=True)
         optimizer_ns = _optimizer_ns(facts, one)
-        saving_ns = int(unused * (gradient_ns + optimizer_ns))
+        dense_ns = gradient_ns + optimizer_ns
+        saving_ns = int(unused * dense_ns)
+        if not facts.has_device:
+            saving_ns = min(saving_ns, dense_ns - facts.steps * _sparse_ns(one))
         yield from found_at(
             one.place,
             TABLE_GRADIENTS,
@@ -129,7 +143,7 @@ def _optimizer_ns(facts: Facts, one: TableGradient) -> int:
 def _table_gradients_remedy(one: TableGradient) -> str:
     words = "Make the embedding with `sparse=True`: its gradient then has the rows that were looked up"
     if one.keeps_rows:
-        words += ", `SGD` steps these alone, and the results are the same."
+        words += f", `{one.optimizer}` steps these alone, and the results are the same."
     else:
         words += (
             f". `{one.optimizer}` steps all rows or takes no such gradient: give the table to `SparseAdam`, or to "

@@ -37,6 +37,8 @@ _REDUCTIONS = frozenset(
         "std",
     ]
 )
+_OF_SUMS = frozenset(f"aten::{name}" for name in ["amax", "amin", "max", "min", "logsumexp", "argmax", "argmin"])
+"""Of sums of all pairs no operator of torch computes these (Viterbi, conditional random fields)."""
 _COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "gt", "ge"])
 _PRODUCTS = frozenset(f"aten::{name}" for name in ["mm", "bmm", "addmm", "baddbmm"])
 _BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
@@ -89,7 +91,9 @@ def _ends(watch: Watch, number: int, one: Operation) -> Mapping[str, float]:
     if number in watch.one_hots:  # with numbers in place of it there is no such product
         return dict.fromkeys(_PRODUCTS, 0.0)
     times = _TIMES_OF_DIFFERENCES if one.name == "aten::sub" else _TIMES
-    return dict.fromkeys(_REDUCTIONS, times) if one.name in _BROADCASTING else {}
+    if one.name not in _BROADCASTING:
+        return {}
+    return dict.fromkeys(_REDUCTIONS - _OF_SUMS if one.name == "aten::add" else _REDUCTIONS, times)
 
 
 def _chain(

@@ -20,6 +20,10 @@ from deepscope.trace.format.audit import KeptGraphs, TableGradient, UnusedGradie
 _MOST_MODULES = 8
 
 
+_CONVOLUTION_BACKWARD = "aten::convolution_backward"
+"""It gives the gradients of input and weight, which take about as long."""
+
+
 def unused_gradients(watch: Watch, places: NumberedPlaces, modules: Iterable[Any]) -> list[UnusedGradients]:
     """Of the first step, by backward pass; `modules`: those that are alive, for the names of parameters."""
     flow = watch.flow
@@ -57,7 +61,8 @@ def _of_pass(
 ) -> UnusedGradients | None:
     paths = watch.paths.paths
     unused = {number for number, _ in operations if number not in live}
-    called_at = common_call(paths[one.forward_path] for number, one in operations if number in unused)
+    half_unused = _half_unused(watch, gradients, live)
+    called_at = common_call(paths[one.forward_path] for number, one in operations if number in unused | half_unused)
     if not called_at:
         return None
     depth = len(called_at)
@@ -77,8 +82,21 @@ def _of_pass(
             if one.pass_number not in (-1, operations[0][1].pass_number)
         ),
         clipped=any(one.is_clipped for one in gradients),
-        operators=operator_uses(watch, places, _until_it_comes_again(watch, operations[0][1].pass_number), unused),
+        operators=operator_uses(
+            watch,
+            places,
+            _until_it_comes_again(watch, operations[0][1].pass_number),
+            unused,
+            half_unused=half_unused,
+        ),
     )
+
+
+def _half_unused(watch: Watch, gradients: Sequence[Gradient], live: set[int]) -> set[int]:
+    """Operations that compute these gradients of weights, and in the same call a gradient that is used."""
+    operations = watch.flow.operations
+    numbers = {source for one in gradients for number in one.operations for source in operations[number].inputs}
+    return {number for number in numbers & live if operations[number].name == _CONVOLUTION_BACKWARD}
 
 
 def _until_it_comes_again(watch: Watch, number: int) -> list[tuple[int, Operation]]:
@@ -175,6 +193,10 @@ def table_gradients(watch: Watch, places: NumberedPlaces, optimizers: Iterable[A
     return sorted(found, key=lambda one: -one.elements)
 
 
+_KEEPING_ROWS = (torch.optim.SGD, torch.optim.Adagrad)
+"""Without momentum and weight decay."""
+
+
 def _steppers(optimizers: Iterable[Any]) -> tuple[dict[int, _Stepper], Counter[str]]:
     """The optimizer of each parameter, by its `id`, and the elements that optimizers of each class step."""
     found: dict[int, _Stepper] = {}
@@ -182,7 +204,7 @@ def _steppers(optimizers: Iterable[Any]) -> tuple[dict[int, _Stepper], Counter[s
     for optimizer in optimizers:
         kind = type(optimizer).__name__
         for group in getattr(optimizer, "param_groups", None) or ():
-            is_plain = type(optimizer) is torch.optim.SGD and not (group.get("momentum") or group.get("weight_decay"))
+            is_plain = type(optimizer) in _KEEPING_ROWS and not (group.get("momentum") or group.get("weight_decay"))
             for one in group.get("params", ()):
                 if isinstance(one, torch.Tensor) and one.requires_grad and id(one) not in found:
                     found[id(one)] = _Stepper(kind, is_plain)

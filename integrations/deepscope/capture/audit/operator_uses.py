@@ -68,9 +68,14 @@ _CALL, _BYTES, _FLOPS = 2_500.0, 1 / 8, 1 / 50
 
 
 def operator_uses(
-    watch: Watch, places: NumberedPlaces, operations: Iterable[Numbered], unused: Set[int]
+    watch: Watch,
+    places: NumberedPlaces,
+    operations: Iterable[Numbered],
+    unused: Set[int],
+    *,
+    half_unused: Set[int] = frozenset(),
 ) -> list[OperatorUse]:
-    """Of operations with their numbers, at the lines of which some are `unused`."""
+    """Of operations with their numbers, at the lines of which some are `unused`, or half of their work is."""
     times: Counter[tuple[int, str]] = Counter()
     in_vain: Counter[tuple[int, str]] = Counter()
     work: dict[tuple[int, str], float] = defaultdict(float)
@@ -82,9 +87,9 @@ def operator_uses(
             size = _CALL + _BYTES * one.result_bytes + _FLOPS * one.flops
             times[key] += 1
             work[key] += size
-            if number in unused:
+            if number in unused or number in half_unused:
                 in_vain[key] += 1
-                work_in_vain[key] += size
+                work_in_vain[key] += size if number in unused else size / 2
     lines = {place for (place, _), count in in_vain.items() if count}
     return [
         OperatorUse(*key, count, in_vain[key], round(min(work_in_vain[key] / work[key], 1.0), 4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import torch
 
@@ -25,16 +26,20 @@ class Repeats:
         self._writers: dict[int, list[int]] = defaultdict(list)
         """By storage: the operations that wrote to it."""
 
-    def note(self, number: int, facts: OperatorFacts, returned: Returned, *, passes: int) -> None:
-        """An operation that is part of no backward pass and of no data loader; behind so many backward passes."""
+    def note(self, number: int, facts: OperatorFacts, returned: Returned, *, is_reached: Callable[[int], bool]) -> None:
+        """An operation that is part of no backward pass and of no data loader.
+
+        `is_reached`: whether a backward pass has come to the node with a number, and so has let go of its graph.
+        """
         value = self._value_of(facts, returned)
         if value is None:
             self.spoil(number, facts, returned)
             return
         has_node = self._flow.operations[number].node >= 0
-        # A backward pass lets go of the graph before it.
-        value = hash((value, passes if has_node else -1, has_node))
+        value = hash((value, has_node))
         first = self._first.setdefault(value, number)
+        if has_node and is_reached(self._flow.operations[first].node):
+            first = self._first[value] = number
         if first != number and any(True for _ in tensors_of(returned.given)):
             self._before[number] = first
         self._write(number, facts, returned, value)

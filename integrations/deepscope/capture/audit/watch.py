@@ -229,7 +229,7 @@ class Watch:
         if len(added) == 1:
             self.constants.note(added[0], facts, returned)
             if self.step == 0:
-                self.repeats.note(added[0], facts, returned, passes=len(self.passes))
+                self.repeats.note(added[0], facts, returned, is_reached=self.nodes.is_reached)
 
     def _graph_inputs(self, returned: Returned) -> set[int]:
         """The operations whose graphs a forward operator goes on with; before it is added."""
