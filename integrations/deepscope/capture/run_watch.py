@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from deepscope.capture import core_wait
 from deepscope.capture.evaluation_window import EvaluationWindow, LoaderPass, ModelModes, PassKind
 from deepscope.capture.loop_timer import LoopTimer
 from deepscope.capture.run_timer import RunTimer
@@ -143,7 +144,7 @@ class RunWatch:
         from deepscope.capture.dynamo import hide_modules
         from deepscope.capture.process_hooks import run_events
 
-        hide_modules([sys.modules[kind.__module__] for kind in (RunWatch, *_HELPERS)])
+        hide_modules([core_wait, *(sys.modules[kind.__module__] for kind in (RunWatch, *_HELPERS))])
         self._has_gradients = torch.is_grad_enabled
         self._leave = run_events.listen(self)
         return self

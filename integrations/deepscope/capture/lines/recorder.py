@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 
+from deepscope.capture import core_wait
 from deepscope.capture.dynamo import hide_modules
 from deepscope.capture.lines.calibration import CostSamples, HookWork
 from deepscope.capture.lines.code_facts import Limits
@@ -283,4 +284,4 @@ _open_windows: weakref.WeakSet[_Window] = abandoned_in_children()
 def _hide_hooks() -> None:
     package = __name__.rpartition(".")[0]
     own = [module for name, module in sys.modules.copy().items() if name.startswith(f"{package}.")]
-    hide_modules([*own, span_names])
+    hide_modules([*own, core_wait, span_names])
