@@ -308,8 +308,7 @@ def test_a_batch_that_changes_in_between_is_another_one():
 
 
 def test_what_a_step_needs_twice_is_not_the_same_again():
-    layer, norm = nn.Linear(16, 16), nn.BatchNorm1d(16)
-    both = nn.ModuleList([layer, norm])
+    layer = nn.Linear(16, 16)
 
     def dropped() -> torch.Tensor:
         x = layer(torch.randn(8, 16))
@@ -325,12 +324,32 @@ def test_what_a_step_needs_twice_is_not_the_same_again():
         x = layer(torch.randn(8, 16))
         return layer(x.detach()).sum() - layer(x).sum()
 
-    def normed() -> torch.Tensor:
+    for loss in (dropped, written, detached):
+        assert again(training(layer, loss)) == [], loss.__name__
+
+
+@pytest.mark.parametrize("trains", [True, False])
+def test_batch_norms_compute_the_same_again_while_their_statistics_change(*, trains: bool):
+    layer, norm = nn.Linear(16, 16), nn.BatchNorm1d(16).train(trains)
+
+    def loss() -> torch.Tensor:
         x = torch.randn(8, 16)
         return layer(norm(x)).sum() + layer(norm(x)).square().sum()
 
-    for loss in (dropped, written, detached, normed):
-        assert again(training(both, loss)) == [], loss.__name__
+    (one,) = again(training(nn.ModuleList([layer, norm]), loss))
+    assert {use.name for use in one.operators if use.unused} >= {"aten::addmm"}
+
+
+def test_a_batch_norm_behind_one_that_changed_its_statistics_is_not_the_same():
+    layer, norm = nn.Linear(16, 16), nn.BatchNorm1d(16)
+
+    def loss() -> torch.Tensor:
+        x = layer(torch.randn(8, 16))
+        before = norm.eval()(x).sum()
+        trained = norm.train()(x).square().sum()
+        return before + trained + norm.eval()(x).sum()
+
+    assert again(training(nn.ModuleList([layer, norm]), loss)) == []
 
 
 def test_graphs_that_a_backward_pass_has_let_go_of_are_made_again():

@@ -106,10 +106,12 @@ def _find_prefixes(facts: Facts) -> Iterator[Finding]:
 
 def _remedy(work: SameWork) -> str:
     if work.again:
-        return (
+        words = (
             "Compute it once in a step, before the loop or the calls that need it, and hand it on; parametrized "
             "weights: `with torch.nn.utils.parametrize.cached():`."
         )
+        has_statistics = any("batch_norm" in use.name and use.unused for use in work.operators)
+        return f"{words} Batch norms then update their running statistics once." if has_statistics else words
     if work.given:
         return "Compute it once, before the loop, and hand it on; anew only where what it is computed from changes."
     return (

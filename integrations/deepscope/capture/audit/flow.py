@@ -162,7 +162,7 @@ class Flow:
     def _add_one(
         self, operation: Operation, facts: OperatorFacts, given: Sequence[Any], written: Sequence[Any], result: Any
     ) -> None:
-        operation.is_sink = facts.is_opaque or facts.reads_to_host or facts.has_hidden_writes
+        operation.is_sink = facts.is_opaque or facts.reads_to_host or bool(facts.changed_statistics(given))
         number = len(self.operations)
         self.operations.append(operation)
         changed = {id(one): one for one in tensors_of(written)}

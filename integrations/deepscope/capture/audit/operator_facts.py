@@ -13,6 +13,8 @@ _TO_HOST = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonz
 _REPLACING = frozenset({"aten::zero_", "aten::_foreach_zero_", "aten::fill_", "aten::copy_", "aten::normal_"})
 """What stood in the tensor before does not matter to them."""
 _RANDOM = torch.Tag.nondeterministic_seeded
+_STATISTICS, _TRAINS = slice(3, 5), 5
+"""Among the arguments of a batch norm: its statistics, and whether it trains."""
 _DROPOUT = "dropout_p"
 _BY_ELEMENT = ("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")
 _REBINDING = frozenset({"aten::set_", "aten::resize_", "aten::set_data"})
@@ -36,8 +38,8 @@ class OperatorFacts(NamedTuple):
     """Or its result is not defined."""
     dropout: int
     """The place of the share that it drops at random; -1 for none."""
-    has_hidden_writes: bool
-    """It changes statistics that its schema does not name."""
+    has_statistics: bool
+    """It may change running statistics that its schema does not name."""
     is_by_element: bool
     """It does the same to each tensor of its lists, and nothing across them."""
 
@@ -46,6 +48,11 @@ class OperatorFacts(NamedTuple):
         if not self.is_random or self.dropout < 0:
             return self.is_random
         return bool(args[self.dropout] if len(args) > self.dropout else kwargs.get(_DROPOUT, 0.0))
+
+    def changed_statistics(self, args: Sequence[Any]) -> list[torch.Tensor]:
+        """The running statistics that a call changes: those of a batch norm that trains and has some."""
+        found = args[_STATISTICS] if self.has_statistics and (len(args) <= _TRAINS or args[_TRAINS]) else ()
+        return [one for one in found if isinstance(one, torch.Tensor)]
 
     def written(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
         """The arguments of a call that it writes to."""
@@ -75,7 +82,7 @@ def facts_of(function: Any) -> OperatorFacts:
         replaces=name in _REPLACING,
         is_random=_RANDOM in getattr(function, "tags", ()) or name.startswith(("aten::empty", "aten::new_empty")),
         dropout=next((place for place, one in enumerate(schema.arguments) if one.name == _DROPOUT), -1),
-        has_hidden_writes="batch_norm" in name and "backward" not in name,
+        has_statistics="batch_norm" in name and "backward" not in name,
         is_by_element=name.startswith(_BY_ELEMENT),
     )
 

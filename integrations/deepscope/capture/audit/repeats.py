@@ -43,6 +43,8 @@ class Repeats:
         if first != number and any(True for _ in tensors_of(returned.given)):
             self._before[number] = first
         self._write(number, facts, returned, value)
+        for tensor in facts.changed_statistics(returned.args):
+            self._values[self._flow.key_of(tensor) or 0] = ("own", number)
 
     def spoil(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
         """An operation whose results are its own."""
@@ -79,7 +81,10 @@ class Repeats:
                 self._writers[key].append(number)
 
     def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
-        return None if facts.has_hidden_writes else computed_value(facts, returned, self._value_of_tensor)
+        """A batch norm that trains computes nothing from the running statistics that it changes."""
+        statistics = {id(one) for one in facts.changed_statistics(returned.args)}
+        args = tuple(None if id(one) in statistics else one for one in returned.args)
+        return computed_value(facts, returned._replace(args=args), self._value_of_tensor)
 
     def _value_of_tensor(self, tensor: torch.Tensor) -> Value | None:
         key = self._flow.key_of(tensor)
