@@ -257,10 +257,10 @@ def evaluation_text(profile: Profile, training: Profile, *, width: int = 80, col
     Where evaluations take much of the run, the evaluation's verdict comes first: it names the line that costs most.
     """
     found = [one for one in profile.findings if one.severity != "hint"][:_NAMED]
-    told = [words for one in found for words in (finding_words(one, profile), printable(one.remedy.text))]
+    sentences = [words for one in found for words in (finding_words(one, profile), printable(one.remedy.text))]
     if evaluates_much(training.whole_run):
-        told.insert(0, run_verdict(replace(profile, whole_run=None)).sentence)
-    entries = [("validate", words) for words in told]
+        sentences.insert(0, run_verdict(replace(profile, whole_run=None)).sentence)
+    entries = [("validate", words) for words in sentences]
     return "".join(f"{line}\n" for line in entries_text(entries, max(MIN_WIDTH, width), Styles(color)))
 
 

@@ -111,7 +111,7 @@ def _find_table_gradients(facts: Facts) -> Iterator[Finding]:
         optimizer_ns = _optimizer_ns(facts, one)
         saving_ns = _table_saving_ns(facts, one, gradient_ns + optimizer_ns)
         fused_ns, fused_share = fused_saving(facts, one.optimizer)
-        if fused_ns >= saving_ns:  # which is promised elsewhere, and not twice
+        if fused_ns >= saving_ns:  # the optimizer's time counts there
             optimizer_ns = int((1 - fused_share) * optimizer_ns)
             saving_ns = _table_saving_ns(facts, one, gradient_ns + optimizer_ns)
         yield from found_at(

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from deepscope.capture.audit.flow import Operation
+from deepscope.capture.audit.operator_rows import MATRIX_PRODUCTS
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import NumberedPlaces
 from deepscope.capture.audit.watch import Watch
@@ -40,21 +41,15 @@ _REDUCTIONS = frozenset(
 _OF_SUMS = frozenset(f"aten::{name}" for name in ["amax", "amin", "max", "min", "logsumexp", "argmax", "argmin"])
 """Of sums of all pairs no operator of torch computes these (Viterbi, conditional random fields)."""
 _COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "gt", "ge"])
-_PRODUCTS = frozenset(f"aten::{name}" for name in ["mm", "bmm", "addmm", "baddbmm"])
 _BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
 
 
 def broadcasts(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Broadcast]:
     """Of the first step, by the line that broadcasts, the largest first."""
     operations, paths = watch.flow.operations, watch.paths.paths
-    readers: dict[int, list[int]] = defaultdict(list)
-    for number, one in enumerate(operations):
-        if one.pass_number < 0:
-            for source in one.inputs:
-                readers[source].append(number)
     groups: dict[tuple[int, str], dict[int, set[int]]] = defaultdict(dict)
     for number, one in work.forward:
-        chain = _chain(operations, readers, number, _ends(watch, number, one))
+        chain = _chain(operations, work.readers, number, _ends(watch, number, one))
         if chain:
             groups[places.number_of(paths[one.call.path][-1]), one.name][number] = chain
     found = []
@@ -89,7 +84,7 @@ def _ends(watch: Watch, number: int, one: Operation) -> Mapping[str, float]:
     if not 0 < _TIMES * _given(watch, number, one) <= math.prod(one.shape):
         return {}
     if number in watch.one_hots:  # with numbers in place of it there is no such product
-        return dict.fromkeys(_PRODUCTS, 0.0)
+        return dict.fromkeys(MATRIX_PRODUCTS, 0.0)
     times = _TIMES_OF_DIFFERENCES if one.name == "aten::sub" else _TIMES
     if one.name not in _BROADCASTING:
         return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -119,7 +119,7 @@ class CheaperOperators:
     def note(self, added: range, facts: OperatorFacts, returned: Returned, *, makes: bool) -> None:
         """A forward operator has returned; `makes`: whether it is work of the first step."""
         number = added[0] if len(added) == 1 else -1
-        if any(one.is_complex() for one in tensors_of((returned.result,))):
+        if number >= 0 and any(one.is_complex() for one in tensors_of((returned.result,))):
             self._complex.add(number)
         if reads_shape_alone(facts.name) or self._flow.is_view(facts, returned):
             return
@@ -128,8 +128,8 @@ class CheaperOperators:
         if makes and number >= 0:
             self._note_made(number, facts.name, returned)
 
-    def all(self) -> Iterator[Choice]:
-        """What was found; an operation may be a member of several."""
+    def all(self, readers: Mapping[int, Sequence[int]]) -> Iterator[Choice]:
+        """What was found; an operation may be a member of several. `readers`: as of `StepWork`."""
         for number, share in self._nonzero.items():
             if share:
                 yield Choice("zeros", number, frozenset({number}), _PER_NONZERO * share)
@@ -137,7 +137,7 @@ class CheaperOperators:
             if all(self._is_followed(one) for one in results):
                 yield from self._choices_of(number, results)
         for number in self._fourier:
-            behind = self._complex_behind(number)
+            behind = self._complex_behind(number, readers)
             if not behind.isdisjoint(self._back):  # else somebody may want all frequencies
                 operations = self._flow.operations
                 whole = operations[number].result_bytes
@@ -232,15 +232,16 @@ class CheaperOperators:
         needed = inner * free * outer / max(elements * (inner + free), 1)
         yield Choice("order", number, frozenset({number, reader.number}), needed)
 
-    def _complex_behind(self, first: int) -> set[int]:
-        """A transform, and what is computed of its complex numbers."""
-        found = {first}
-        for number in range(first + 1, len(self._flow.operations)):
-            one = self._flow.operations[number]
-            if one.step or one.pass_number >= 0:
-                continue
-            if not found.isdisjoint(one.inputs) and (number in self._complex or one.name.startswith("aten::_fft_")):
-                found.add(number)
+    def _complex_behind(self, first: int, readers: Mapping[int, Sequence[int]]) -> set[int]:
+        """A transform, and what the first step computes of its complex numbers."""
+        operations = self._flow.operations
+        found, left = {first}, [first]
+        while left:
+            for number in readers.get(left.pop(), ()):
+                is_complex = number in self._complex or operations[number].name.startswith("aten::_fft_")
+                if is_complex and number not in found and not operations[number].step:
+                    found.add(number)
+                    left.append(number)
         return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Set
+from collections.abc import Collection, Hashable, Iterable, Set
 from fractions import Fraction
 from types import CodeType
 
@@ -18,7 +18,6 @@ from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork, operator_uses
 from deepscope.capture.audit.padding import Lookup
 from deepscope.capture.audit.places import NumberedPlaces, PathEntry, outermost_of, wholly
-from deepscope.capture.audit.prefixes import joined_chains
 from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.audit.written_out import written_out
@@ -87,11 +86,13 @@ def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def repeated_work(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[SameWork]:
-    """Of the first step: what it has computed before, copies apart; `live`: what `used` finds."""
+def repeated_work(
+    watch: Watch, work: StepWork, places: NumberedPlaces, repeats: Set[int], *, live: Set[int]
+) -> list[SameWork]:
+    """Of the first step: what it has computed before (`repeats`), copies apart; `live`: what `used` finds."""
     operations, paths = watch.flow.operations, watch.paths.paths
     others = {one.number for one in watch.copies.all} | set(watch.constants.same())
-    again = {number for number in watch.repeats.all() - others if number in live and operations[number].computes}
+    again = {number for number in repeats - others if number in live and operations[number].computes}
     beginnings = wholly((paths[one.call.path], number in again) for number, one in work.forward if one.computes)
     groups: dict[int, set[int]] = defaultdict(set)
     for number, one in work.forward:
@@ -290,8 +291,13 @@ def _has_all_positions(shape: tuple[int, ...], lookup: Lookup) -> bool:
     return math.prod(shape) >= _LEAST_FEATURES * positions and (lookup.length in shape or positions in shape)
 
 
-def needless_copies(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[NeedlessCopies]:
-    """Of the first step, by line, the largest first; `live`: the operations whose results somebody needs."""
+def needless_copies(
+    watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterable[list[int]], *, live: Set[int]
+) -> list[NeedlessCopies]:
+    """Of the first step, by line, the largest first.
+
+    `chains`: what `joined_chains` finds; `live`: the operations whose results somebody needs.
+    """
     operations, paths = watch.flow.operations, watch.paths.paths
     others = set(watch.constants.same())  # which are reported as such
     needs: dict[int, CopyNeed] = dict.fromkeys(_repeated(watch), "once")
@@ -316,15 +322,15 @@ def needless_copies(watch: Watch, work: StepWork, places: NumberedPlaces, *, liv
                 operators=work.uses({one.number for one in copies}),
             )
         )
-    found += _grown(watch, work, places)
+    found += _grown(watch, work, places, chains)
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def _grown(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[NeedlessCopies]:
+def _grown(watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterable[list[int]]) -> list[NeedlessCopies]:
     """Lines that join to what they have joined before."""
     operations, paths = watch.flow.operations, watch.paths.paths
     lines: dict[PathEntry, list[int]] = defaultdict(list)
-    for chain in joined_chains(watch, work):
+    for chain in chains:
         lines[paths[operations[chain[0]].call.path][-1]] += chain[1:]
     return [
         NeedlessCopies(
@@ -396,16 +402,17 @@ def _is_of_one_hot(watch: Watch, number: int) -> bool:
     )
 
 
-def cheaper_operators(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[CheaperOperator]:
-    """Of the first step, by line and kind; `live`: what `used` finds."""
+def cheaper_operators(
+    watch: Watch, work: StepWork, places: NumberedPlaces, repeats: Set[int], *, live: Set[int]
+) -> list[CheaperOperator]:
+    """Of the first step, by line and kind, without what is done again (`repeats`); `live`: what `used` finds."""
     operations, paths = watch.flow.operations, watch.paths.paths
     mine = {number for number, _ in work.forward}
     groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
     claimed = {number for number in mine if _is_of_one_hot(watch, number)}  # `broadcasts` has these
-    again = watch.repeats.all()
-    for one in (*watch.cheaper.all(), *written_out(watch, work)):
+    for one in (*watch.cheaper.all(work.readers), *written_out(watch, work)):
         is_free = one.members <= mine and claimed.isdisjoint(one.members)
-        if is_free and one.number in live and one.number not in again and one.needed <= _MOST_NEEDED:
+        if is_free and one.number in live and one.number not in repeats and one.needed <= _MOST_NEEDED:
             claimed |= one.members
             groups[places.number_of(paths[operations[one.number].call.path][-1]), one.kind].append(one)
     found = []

@@ -28,7 +28,7 @@ _BY_ELEMENT = frozenset(
     for name in ("_to_copy", "native_dropout", "masked_fill", "threshold", "hardtanh", "hardswish", "elu", "leaky_relu")
 )
 """Operators by element that some versions of torch do not tag as such."""
-_PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"})
+MATRIX_PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"})
 _NORMS = frozenset({"aten::native_layer_norm", "aten::_fused_rms_norm"})
 _SOFTMAX = frozenset({"aten::_softmax", "aten::_log_softmax"})
 _REDUCTIONS = frozenset(
@@ -69,7 +69,7 @@ def _leading_dimensions(name: str, returned: Returned, result: torch.Tensor) -> 
     """How many count the rows of what is no operator by element."""
     args = returned.args
     last: int = args[0].dim() - 1 if args and isinstance(args[0], torch.Tensor) else -1
-    if name in _PRODUCTS or name == _LOOKUP:
+    if name in MATRIX_PRODUCTS or name == _LOOKUP:
         return int(result.dim()) - 1
     if name.startswith(_ATTENTION):
         return 3 if result.dim() == 4 else None

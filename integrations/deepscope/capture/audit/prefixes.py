@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from itertools import pairwise
 
 from deepscope.capture.audit.flow import Operation
@@ -35,12 +35,17 @@ def joined_chains(watch: Watch, work: StepWork) -> list[list[int]]:
     return [numbers for numbers in chains.values() if len(numbers) >= FEWEST_JOINED]
 
 
-def prefix_work(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[PrefixWork]:
-    """Of the first step, by the line that computes most; `live`: the operations whose results somebody needs."""
+def prefix_work(
+    watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterable[list[int]], *, live: Set[int]
+) -> list[PrefixWork]:
+    """Of the first step, by the line that computes most.
+
+    `chains`: what `joined_chains` finds; `live`: the operations whose results somebody needs.
+    """
     operations, paths = watch.flow.operations, watch.paths.paths
     members: dict[int, set[int]] = defaultdict(set)
     lengths: dict[int, list[int]] = defaultdict(list)
-    for chain in joined_chains(watch, work):
+    for chain in chains:
         loop = paths[operations[chain[0]].call.path]
         computed = {
             number

@@ -36,7 +36,7 @@ from deepscope.capture.audit.needless_work import (
 )
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import FoundPlace, NumberedPlaces
-from deepscope.capture.audit.prefixes import prefix_work
+from deepscope.capture.audit.prefixes import joined_chains, prefix_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unseen_uses import foreign_extensions
 from deepscope.capture.audit.watch import Watch
@@ -195,6 +195,7 @@ def _audited(watch: Watch) -> Audited:
     work, used_up = StepWork(watch, places), trained(watch)
     watch.gradients.end(optimizers)
     live = used(watch, unread_is_used=bool(extensions))
+    repeats, chains = watch.repeats.all(), joined_chains(watch, work)
     account = AuditAccount(
         steps=watch.step,
         operators=sum(one.step == 0 for one in watch.flow.operations),
@@ -202,7 +203,7 @@ def _audited(watch: Watch) -> Audited:
         gradients=unused_gradients(watch, places, modules)[:MOST_ROWS],
         slices=sliced_calls(watch, places)[:MOST_ROWS],
         alike=alike_modules(watch, places, modules)[:MOST_ROWS],
-        same=[*same_work(watch, places), *repeated_work(watch, work, places, live=live)][:MOST_ROWS],
+        same=[*same_work(watch, places), *repeated_work(watch, work, places, repeats, live=live)][:MOST_ROWS],
         double=double_work(watch, places),
         results=[
             *unused_results(watch, work, places, live=live),
@@ -214,9 +215,9 @@ def _audited(watch: Watch) -> Audited:
         kept=kept_graphs(watch, places, used_up=used_up)[:MOST_ROWS],
         broadcasts=broadcasts(watch, work, places)[:MOST_ROWS],
         tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
-        copies=needless_copies(watch, work, places, live=live)[:MOST_ROWS] if not extensions else [],
-        cheaper=cheaper_operators(watch, work, places, live=live)[:MOST_ROWS] if not extensions else [],
-        prefixes=prefix_work(watch, work, places, live=live)[:MOST_ROWS],
+        copies=needless_copies(watch, work, places, chains, live=live)[:MOST_ROWS] if not extensions else [],
+        cheaper=cheaper_operators(watch, work, places, repeats, live=live)[:MOST_ROWS] if not extensions else [],
+        prefixes=prefix_work(watch, work, places, chains, live=live)[:MOST_ROWS],
     )
     return Audited(account, places.all)
 

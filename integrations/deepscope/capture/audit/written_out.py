@@ -79,7 +79,7 @@ _SUMS = frozenset({"aten::sum", "aten::mean"})
 _Function = tuple[tuple[PathEntry, ...], object, int]
 """The lines that lead to a running function, its code, and the `id` of the innermost module around it."""
 _OF_LIBRARIES = frozenset({"gelu"})
-"""What a library's module may be told to compute otherwise."""
+"""What a library's configuration may choose another operator for."""
 
 
 def written_out(watch: Watch, work: StepWork) -> Iterator[Choice]:
@@ -137,6 +137,7 @@ def _cross_entropies(watch: Watch, work: StepWork) -> Iterator[Choice]:
             one_hot.add(number)
         logarithms = {source for source in one.inputs if operations[source].name == _LOG_SOFTMAX}
         if one.name == "aten::mul" and logarithms and not one_hot.isdisjoint(one.inputs):
-            sums = {later for later, other in work.forward if other.name in _SUMS and number in other.inputs}
+            readers = (reader for reader in work.readers[number] if operations[reader].step == 0)
+            sums = {reader for reader in readers if operations[reader].name in _SUMS}
             members = frozenset({number, *logarithms, *sums, *(one_hot & one.inputs)})
             yield Choice("cross_entropy", number, members, _NEEDED["cross_entropy"])

@@ -51,7 +51,7 @@ class OperatorUse(msgspec.Struct, array_like=True, frozen=True):
     unused: Count
     """How many of them nobody needed."""
     part: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
-    """The share of these calls' work that those are, by what they compute and write; None where it is not told."""
+    """The share of these calls' work that those are, by what they compute and write; None where that is not known."""
 
     @property
     def share(self) -> float:
