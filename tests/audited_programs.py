@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from deepscope.capture.lines import UserCode
 from deepscope.records import Profile
 from recorded import TESTS
 
-__all__ = ["PROGRAMS", "Program", "looked_at", "looked_at_all", "recorded_and_looked_at", "training"]
+__all__ = ["PROGRAMS", "Program", "looked_at", "looked_at_all", "recorded_and_looked_at", "text_at", "training"]
 
 
 def looked_at(step: Callable[[], object], *, warm_up: int = 1, root: Path = TESTS) -> Audited:
@@ -30,6 +31,11 @@ def looked_at(step: Callable[[], object], *, warm_up: int = 1, root: Path = TEST
         step()
         audit.step()
     return audit.audited()
+
+
+def text_at(found: Audited, place: int) -> str:
+    """The source text of a place of the account."""
+    return linecache.getline(found.places[place].file, found.places[place].line).strip()
 
 
 def looked_at_all(step: Callable[[], object]) -> Audited:

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 import deepscope
-from audited_programs import PROGRAMS, looked_at, looked_at_all
+from audited_programs import PROGRAMS, looked_at, looked_at_all, text_at
 from deepscope.capture.audit.step_audit import STEPS, Audited, StepAudit
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.lines import UserCode
@@ -102,8 +102,7 @@ def fine_tuning(*, is_frozen: bool, clips: bool = False) -> Callable[[], None]:
 
 def of_line(found: Audited, text: str) -> list[UnusedGradients]:
     """The gradients whose place is a line of this file with this text."""
-    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
-    return [one for one in found.account.gradients if lines[found.places[one.place].line - 1].strip() == text]
+    return [one for one in found.account.gradients if text_at(found, one.place) == text]
 
 
 @pytest.mark.parametrize("clips", [False, True])

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
 
-from audited_programs import looked_at_all, training
+from audited_programs import looked_at_all, text_at, training
 from deepscope.capture.audit.step_audit import Audited
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
-LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
-
 
 def found_in(found: Audited) -> list[tuple[str, str, int, str]]:
     """The line, the class, the number and the first operator of each row."""
-    return [
-        (LINES[found.places[one.place].line - 1].strip(), one.module, one.modules, one.operator)
-        for one in found.account.alike
-    ]
+    return [(text_at(found, one.place), one.module, one.modules, one.operator) for one in found.account.alike]
 
 
 def test_an_embedding_for_each_column_is_one_row_and_no_loop_over_slices():

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from audited_programs import looked_at_all, training
+from audited_programs import looked_at_all, text_at, training
 from deepscope.capture.audit.step_audit import Audited
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
-
-LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
 
 def found_in(found: Audited) -> list[tuple[str, str, str]]:
     """The line, the kind and the operator of each row."""
     assert not found.account.left_out
-    return [
-        (LINES[found.places[one.place].line - 1].strip(), one.kind, one.name.removeprefix("aten::"))
-        for one in found.account.cheaper
-    ]
+    return [(text_at(found, one.place), one.kind, one.name.removeprefix("aten::")) for one in found.account.cheaper]
 
 
 def of_a_layer(loss: Callable[[torch.Tensor], torch.Tensor], rows: int = 64, width: int = 32) -> Audited:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,18 +9,17 @@ import pytest
 import torch
 from torch import nn
 
-from audited_programs import PROGRAMS, looked_at_all, training
+from audited_programs import PROGRAMS, looked_at_all, text_at, training
 from deepscope.capture.audit.step_audit import Audited
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
-LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 TABLE = np.random.default_rng(0).normal(size=(8, 5))
 
 
 def begins(found: Audited) -> str:
     (one,) = found.account.double
-    return LINES[found.places[one.place].line - 1].strip()
+    return text_at(found, one.place)
 
 
 def names(found: Audited, *, backward: bool) -> set[str]:

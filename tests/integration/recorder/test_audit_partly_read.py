@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils.checkpoint import checkpoint
 
-from audited_programs import PROGRAMS, looked_at_all, recorded_and_looked_at, training
+from audited_programs import PROGRAMS, looked_at_all, recorded_and_looked_at, text_at, training
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.flow import tensors_of
 from deepscope.capture.audit.mode import AuditMode
@@ -200,7 +200,7 @@ def test_a_chain_is_one_row_with_its_first_line_and_that_of_the_most_work():
     found = looked_at_all(classifying(Classifier(), 32))
     (one,) = found.account.partly_read
     assert (one.read_rows, one.rows) == (8, 8 * 32)
-    texts = [LINES[found.places[place].line - 1].strip() for place in (one.first, one.place)]
+    texts = [text_at(found, place) for place in (one.first, one.place)]
     assert texts == ["query = self.query(asking)", "x = x + self.fall(F.gelu(self.rise(self.norm(x))))"]
     assert sum(use.unused for use in one.operators if use.name == "aten::addmm") == 4  # neither keys nor values
     assert looked_at_all(classifying(Classifier(mended=True), 32)).account.partly_read == []

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import nn
 
-from audited_programs import looked_at_all, training
+from audited_programs import looked_at_all, text_at, training
 from deepscope.capture.audit.step_audit import Audited
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
-LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
-
 
 def found_in(found: Audited) -> list[tuple[str, int, int, int]]:
     """The line, how often it computes, and the first and the last length."""
-    return [
-        (LINES[found.places[one.place].line - 1].strip(), one.times, one.shortest, one.longest)
-        for one in found.account.prefixes
-    ]
+    return [(text_at(found, one.place), one.times, one.shortest, one.longest) for one in found.account.prefixes]
 
 
 class Decoder(nn.Module):

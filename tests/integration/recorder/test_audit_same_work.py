@@ -15,12 +15,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations, parametrize
 
-from audited_programs import looked_at_all, recorded_and_looked_at, training
+from audited_programs import looked_at_all, recorded_and_looked_at, text_at, training
 from deepscope.trace.format.audit import SameWork
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
-
-LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
 
 def same(one: SameWork) -> set[str]:
@@ -100,7 +98,7 @@ def test_a_frozen_weight_that_is_prepared_in_each_step_is_the_same_and_a_trained
 
     found = looked_at_all(step)
     (one,) = [one for one in found.account.same if "aten::div" in same(one)]
-    texts = {LINES[found.places[use.place].line - 1].strip() for use in one.operators if use.unused}
+    texts = {text_at(found, use.place) for use in one.operators if use.unused}
     assert "scaled = F.normalize(frozen.weight)" in texts
     assert "own = F.normalize(trained.weight)" not in texts
 
@@ -226,7 +224,7 @@ def test_a_tensor_of_pythons_numbers_is_the_same_where_its_bytes_are(make: Calla
     (one,) = rows
     assert [found.places[place].function for place in one.built] == [make.__name__]
     assert one.whole
-    assert [LINES[found.places[place].line - 1].strip() for place in one.callers] == ["made = make(SIZE)"]
+    assert [text_at(found, place) for place in one.callers] == ["made = make(SIZE)"]
     assert ("aten::log1p" in same(one)) == (make is filters)
 
 
@@ -287,7 +285,7 @@ def test_a_model_that_is_called_twice_with_a_batch_is_named_at_the_second_call()
 
     found = looked_at_all(training(model, loss))
     (one,) = (row for row in found.account.same if row.again)
-    assert LINES[found.places[one.place].line - 1].strip() == "second = model(x).square().mean()"
+    assert text_at(found, one.place) == "second = model(x).square().mean()"
     assert {use.name: use.unused for use in one.operators} == {
         "aten::addmm": 2, "aten::relu": 1, "aten::pow": 0, "aten::mean": 0,
     }  # fmt: skip

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from audited_programs import looked_at_all, recorded_and_looked_at, training
+from audited_programs import looked_at_all, recorded_and_looked_at, text_at, training
 from deepscope.capture.audit.step_audit import Audited
 from deepscope.trace.format.audit import SlicedCalls
 
@@ -20,7 +20,7 @@ LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
 
 def text_of(found: Audited, place: int) -> str:
-    return LINES[found.places[place].line - 1].strip()
+    return text_at(found, place)
 
 
 def the_loop(found: Audited, text: str) -> SlicedCalls:
