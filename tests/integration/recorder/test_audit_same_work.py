@@ -382,3 +382,95 @@ def test_a_backward_pass_through_another_graph_lets_go_of_nothing():
 
     (one,) = again(step)
     assert {use.name for use in one.operators if use.unused} == {"aten::addmm", "aten::tanh"}
+
+
+class Scored:
+    """A classifier of batches that all differ; the batch before is scored as the next step begins, as scripts do."""
+
+    def __init__(self) -> None:
+        self.layer = nn.Linear(16, 4)
+        self.optimizer = torch.optim.Adam(self.layer.parameters(), lr=0.01)
+        self.hits = torch.zeros(())
+
+    def train(self, x: torch.Tensor) -> torch.Tensor:
+        scores = self.layer(x)
+        self.optimizer.zero_grad()
+        scores.square().sum().backward()
+        self.optimizer.step()
+        return scores.detach()
+
+    def count(self, scores: torch.Tensor) -> None:
+        self.hits += (scores.argmax(1) == 0).sum()
+
+
+@pytest.mark.parametrize("graph", [True, False])
+def test_a_second_pass_for_a_metric_after_the_update_is_found(*, graph: bool):
+    one = Scored()
+
+    def step() -> None:
+        x = torch.randn(8, 16)
+        one.train(x)
+        with nullcontext() if graph else torch.no_grad():
+            one.count(one.layer(x))
+
+    (found,) = again(step)
+    assert found.rerun
+    assert same(found) == {"aten::addmm"}
+    assert again(lambda: one.count(one.train(torch.randn(8, 16)))) == []
+
+
+def test_a_second_pass_is_found_where_a_step_ends_before_it():
+    one, last = Scored(), torch.randn(8, 16)
+
+    def step() -> None:
+        nonlocal last
+        with torch.no_grad():
+            one.count(one.layer(last))
+        last = torch.randn(8, 16)
+        one.train(last)
+
+    (found,) = again(step)
+    assert found.rerun
+
+
+def test_fakes_that_are_made_again_for_the_discriminator_are_found():
+    maker, critic = nn.Linear(8, 8), nn.Linear(8, 1)
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.01) for one in (maker, critic)]
+
+    def step() -> None:
+        noise = torch.randn(16, 8)
+        optimizers[0].zero_grad()
+        critic(maker(noise)).mean().backward()
+        optimizers[0].step()
+        optimizers[1].zero_grad()
+        critic(maker(noise).detach()).mean().neg().backward()
+        optimizers[1].step()
+
+    (found,) = again(step)
+    assert found.rerun
+    assert same(found) == {"aten::addmm"}
+
+
+def test_passes_with_a_backward_pass_of_their_own_and_comparisons_are_not_made_again():
+    layer = nn.Linear(16, 16)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+
+    def sharpness_aware() -> None:
+        x = torch.randn(8, 16)
+        for _ in range(2):
+            optimizer.zero_grad()
+            layer(x).square().mean().backward()
+            optimizer.step()
+
+    log = []
+
+    def adapted() -> None:
+        support, query = torch.randn(8, 16), torch.randn(8, 16)
+        for _ in range(2):
+            with torch.no_grad():
+                log.append(layer(query).mean() + 0)
+            optimizer.zero_grad()
+            layer(support).square().mean().backward()
+            optimizer.step()
+
+    assert again(sharpness_aware) == again(adapted) == []

@@ -61,6 +61,11 @@ def _find(facts: Facts) -> Iterator[Finding]:
         message = f"each step {'makes' if one.work.built else 'computes'} the same here, {computed}"
         if one.work.again:
             message = f"a step computes here what it has computed before, from the same tensors: {names}"
+        if one.work.rerun:
+            message = (
+                "no backward pass goes through this, and a pass that has one computes the same, from the same tensors "
+                f"but for updates of parameters: {names}"
+            )
         yield from found_at(
             one.work.place,
             RULE,
@@ -105,6 +110,11 @@ def _find_prefixes(facts: Facts) -> Iterator[Finding]:
 
 
 def _remedy(work: SameWork) -> str:
+    if work.rerun:
+        return (
+            "Take the result of that pass (`.detach()`): if an optimizer stepped in between, it is older by one step, "
+            "which does not matter to a log, a metric or a discriminator."
+        )
     if work.again:
         words = (
             "Compute it once in a step, before the loop or the calls that need it, and hand it on; parametrized "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Set
+from collections.abc import Collection, Hashable, Iterable, Iterator, Set
 from fractions import Fraction
 from types import CodeType
 
@@ -90,25 +90,49 @@ def repeated_work(
     watch: Watch, work: StepWork, places: NumberedPlaces, repeats: Set[int], *, live: Set[int]
 ) -> list[SameWork]:
     """Of the first step: what it has computed before (`repeats`), copies apart; `live`: what `used` finds."""
-    operations, paths = watch.flow.operations, watch.paths.paths
     others = {one.number for one in watch.copies.all} | set(watch.constants.same())
-    again = {number for number in repeats - others if number in live and operations[number].computes}
+    reruns = _in_first_step(watch, watch.reruns.all(watch.nodes.is_reached)) - repeats
+    found = [
+        *_computed_again(watch, work, places, (repeats - others) & live, is_rerun=False),
+        *_computed_again(watch, work, places, (reruns - others) & live, is_rerun=True),
+    ]
+    return sorted(found, key=lambda one: -one.result_bytes)
+
+
+def _computed_again(
+    watch: Watch, work: StepWork, places: NumberedPlaces, numbers: Set[int], *, is_rerun: bool
+) -> Iterator[SameWork]:
+    operations, paths = watch.flow.operations, watch.paths.paths
+    again = {number for number in numbers if operations[number].computes}
     beginnings = wholly((paths[one.call.path], number in again) for number, one in work.forward if one.computes)
     groups: dict[int, set[int]] = defaultdict(set)
     for number, one in work.forward:
         if number in again:
             groups[places.number_of(outermost_of(paths[one.call.path], beginnings)[-1])].add(number)
-    found = [
-        SameWork(
+    for place, mine in groups.items():
+        yield SameWork(
             place=place,
-            result_bytes=sum(operations[number].result_bytes for number in numbers),
-            operators=work.uses(numbers),
+            result_bytes=sum(operations[number].result_bytes for number in mine),
+            operators=work.uses(mine),
             again=True,
-            backward=work.backward_uses({number for number in numbers if operations[number].node >= 0}),
+            rerun=is_rerun,
+            backward=[] if is_rerun else work.backward_uses({one for one in mine if operations[one].node >= 0}),
         )
-        for place, numbers in groups.items()
-    ]
-    return sorted(found, key=lambda one: -one.result_bytes)
+
+
+def _in_first_step(watch: Watch, numbers: Set[int]) -> set[int]:
+    """Operations of any step, those of later ones by what was called likewise in the first: a step that ends with an
+    optimizer's has what follows that in the next one.
+    """
+    calls: dict[tuple[int, int, str], list[int]] = defaultdict(list)
+    for number, one in enumerate(watch.flow.operations):
+        calls[one.step, one.call.path, one.name].append(number)
+    return {
+        first
+        for (_, path, name), mine in calls.items()
+        for number, first in zip(mine, calls.get((0, path, name), ()), strict=False)
+        if number in numbers
+    }
 
 
 def double_work(watch: Watch, places: NumberedPlaces) -> list[DoubleWork]:

@@ -1,9 +1,9 @@
-"""Which operators of one step compute what another one has computed before them, from the same bytes."""
+"""Which operators compute what another one has computed before them, from the same bytes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Set
 
 import torch
 
@@ -12,13 +12,57 @@ from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.operator_facts import OperatorFacts
 
 
+class _Values:
+    """By storage. Two have the same value if they hold the same because they were made the same way.
+
+    Writing to the storages that are `kept` gives them no other value.
+    """
+
+    def __init__(self, flow: Flow, kept: Set[int] = frozenset()) -> None:
+        self._flow = flow
+        self._kept = kept
+        self._values: dict[int, Value] = {}
+        """Of those that were written to."""
+
+    def computed(self, facts: OperatorFacts, returned: Returned) -> Value | None:
+        """What a call computes. A batch norm that trains computes nothing from the running statistics it changes."""
+        statistics = {id(one) for one in facts.changed_statistics(returned.args)}
+        args = tuple(None if id(one) in statistics else one for one in returned.args)
+        return computed_value(facts, returned._replace(args=args), self._of_tensor)
+
+    def write(self, number: int, facts: OperatorFacts, returned: Returned, value: Value | None) -> list[int]:
+        """What an operation has written has the value of what it computes, or one of its own; its storages."""
+        made = ("own", number)
+        written: list[int] = []
+        changed = (*facts.written(returned.args, returned.kwargs), returned.result)
+        for place, tensor in enumerate(tensors_of(changed)):
+            key = self._flow.key_of(tensor)
+            if key and key not in self._kept:
+                self._values[key] = hash((made if value is None else value, place))
+                written.append(key)
+        if value is None:
+            self._own(made, returned.given if facts.is_opaque else ())
+        else:
+            self._own(made, facts.changed_statistics(returned.args))
+        return written
+
+    def _own(self, made: Value, values: Iterable[object]) -> None:
+        for tensor in tensors_of(values):
+            self._values[self._flow.key_of(tensor) or 0] = made
+
+    def _of_tensor(self, tensor: torch.Tensor) -> Value | None:
+        key = self._flow.key_of(tensor)
+        if not key or self._flow.is_used_unseen(key):
+            return None
+        return self._values.get(key, ("given", key)), tensor.dtype, tensor.is_conj() or tensor.is_neg()
+
+
 class Repeats:
-    """Of the first step. Two storages have the same value if they hold the same because they were made the same way."""
+    """Of the first step."""
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
-        self._values: dict[int, Value] = {}
-        """By storage, of those that were written to."""
+        self._values = _Values(flow)
         self._first: dict[Value, int] = {}
         """By what is computed: the operation that did so first."""
         self._before: dict[int, int] = {}
@@ -31,27 +75,21 @@ class Repeats:
 
         `is_reached`: whether a backward pass has come to the node with a number, and so has let go of its graph.
         """
-        value = self._value_of(facts, returned)
-        if value is None:
-            self.spoil(number, facts, returned)
-            return
-        has_node = self._flow.operations[number].node >= 0
-        value = hash((value, has_node))
-        first = self._first.setdefault(value, number)
-        if has_node and is_reached(self._flow.operations[first].node):
-            first = self._first[value] = number
-        if first != number and any(True for _ in tensors_of(returned.given)):
-            self._before[number] = first
+        value = self._values.computed(facts, returned)
+        if value is not None:
+            needs_graph = tuple(one.requires_grad for one in tensors_of(returned.given))
+            has_node = self._flow.operations[number].node >= 0
+            value = hash((value, needs_graph, has_node))
+            first = self._first.setdefault(value, number)
+            if has_node and is_reached(self._flow.operations[first].node):
+                first = self._first[value] = number
+            if first != number and needs_graph:
+                self._before[number] = first
         self._write(number, facts, returned, value)
-        for tensor in facts.changed_statistics(returned.args):
-            self._values[self._flow.key_of(tensor) or 0] = ("own", number)
 
     def spoil(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
         """An operation whose results are its own."""
-        self._write(number, facts, returned, ("own", number))
-        if facts.is_opaque:
-            for tensor in tensors_of(returned.given):
-                self._values[self._flow.key_of(tensor) or 0] = ("own", number)
+        self._write(number, facts, returned, None)
 
     def all(self) -> set[int]:
         """The operations that need not be: what they and the first one made is changed by such operations alone."""
@@ -72,23 +110,42 @@ class Repeats:
             )
         }
 
-    def _write(self, number: int, facts: OperatorFacts, returned: Returned, value: Value) -> None:
-        changed = (*facts.written(returned.args, returned.kwargs), returned.result)
-        for place, tensor in enumerate(tensors_of(changed)):
-            key = self._flow.key_of(tensor)
-            if key:
-                self._values[key] = hash((value, place))
-                self._writers[key].append(number)
+    def _write(self, number: int, facts: OperatorFacts, returned: Returned, value: Value | None) -> None:
+        for key in self._values.write(number, facts, returned, value):
+            self._writers[key].append(number)
 
-    def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
-        """A batch norm that trains computes nothing from the running statistics that it changes."""
-        statistics = {id(one) for one in facts.changed_statistics(returned.args)}
-        args = tuple(None if id(one) in statistics else one for one in returned.args)
-        return computed_value(facts, returned._replace(args=args), self._value_of_tensor)
 
-    def _value_of_tensor(self, tensor: torch.Tensor) -> Value | None:
-        key = self._flow.key_of(tensor)
-        if not key or self._flow.is_used_unseen(key):
-            return None
-        value = self._values.get(key, ("given", key))
-        return value, tensor.dtype, tensor.requires_grad, tensor.is_conj() or tensor.is_neg()
+class Reruns:
+    """Of both steps: what a differentiated pass has computed, computed again for no backward pass.
+
+    An update of the `parameters` (their storages) in between does not count: one more step old, the earlier result says
+    as much to a log or a discriminator.
+    """
+
+    def __init__(self, flow: Flow, parameters: Set[int]) -> None:
+        self._flow = flow
+        self._values = _Values(flow, parameters)
+        self._first: dict[Value, int] = {}
+        self._before: dict[int, int] = {}
+
+    def note(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+        """An operation that is part of no backward pass and of no data loader."""
+        value = self._values.computed(facts, returned)
+        if value is not None and any(True for _ in tensors_of(returned.given)):
+            first = self._first.setdefault(value, number)
+            if first != number:
+                self._before[number] = first
+        self._values.write(number, facts, returned, value)
+
+    def spoil(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+        """An operation whose results are its own."""
+        self._values.write(number, facts, returned, None)
+
+    def all(self, is_reached: Callable[[int], bool]) -> set[int]:
+        """`is_reached`: whether a backward pass has come to the node with a number."""
+        operations = self._flow.operations
+        return {
+            number
+            for number, first in self._before.items()
+            if is_reached(operations[first].node) and not is_reached(operations[number].node)
+        }

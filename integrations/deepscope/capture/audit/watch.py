@@ -23,7 +23,7 @@ from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
-from deepscope.capture.audit.repeats import Repeats
+from deepscope.capture.audit.repeats import Repeats, Reruns
 from deepscope.capture.audit.row_reads import RowReads
 from deepscope.capture.audit.slices import SliceUses
 from deepscope.capture.audit.unseen_uses import UnseenUses
@@ -150,7 +150,9 @@ class Watch:
         self.repeats = Repeats(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
         self.constants = Constants(self.flow, fixed_storages(self.flow, modules, optimizers))
-        self.copies = Copies(self.flow, parameter_storages(self.flow, modules, optimizers))
+        parameters = parameter_storages(self.flow, modules, optimizers)
+        self.copies = Copies(self.flow, parameters)
+        self.reruns = Reruns(self.flow, parameters)
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
         self.step = 0
         self.passes: list[int] = []
@@ -228,6 +230,7 @@ class Watch:
                 self.one_hots[added[0]] = count
         if len(added) == 1:
             self.constants.note(added[0], facts, returned)
+            self.reruns.note(added[0], facts, returned)
             if self.step == 0:
                 self.repeats.note(added[0], facts, returned, is_reached=self.nodes.is_reached)
 
@@ -274,7 +277,10 @@ class Watch:
             self.flow.operations[added[0]].flops = torch_compat.flops_of(*returned)
         is_forward = not self._is_in_pass and not call.is_loading
         self.copies.note(added, returned, may_begin=is_forward and call.is_direct and self.step == 0)
-        if not self.step and not (is_forward and len(added) == 1):
+        if not (is_forward and len(added) == 1):
             for number in added:
-                self.repeats.spoil(number, self.flow.facts(returned.function), returned)
+                facts = self.flow.facts(returned.function)
+                self.reruns.spoil(number, facts, returned)
+                if not self.step:
+                    self.repeats.spoil(number, facts, returned)
         return added
