@@ -1,4 +1,4 @@
-"""Logging in every step (DS019): a tensor printed in each one, and a number in one of a hundred."""
+"""Logs and metrics in every step (DS019): a tensor printed in each one, and a number in one of a hundred."""
 
 from __future__ import annotations
 

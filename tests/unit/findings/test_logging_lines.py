@@ -135,3 +135,37 @@ def test_monitors_and_loggers_of_a_trainer_that_work_in_each_step_are_found_wher
 @pytest.mark.parametrize("builder", [in_lightning(every=5), in_lightning(monitor_us=20, logger_us=20)])
 def test_monitors_and_loggers_that_seldom_work_or_do_little_are_not_found(findings_of, builder):
     assert findings_of(builder, "DS019") == []
+
+
+def called(package: str, *, every: int = 1, us: int = 300) -> TraceBuilder:
+    """Ten steps of 1,000 µs; line 5 calls a module of a package for so long in each `every`-th."""
+    builder = TraceBuilder()
+    for number in range(10):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US).op("aten::mm", at + 510 * US, 480 * US)
+        if number % every == 0:
+            builder.line(FILE, 5, "main", at, 500 * US)
+            builder.module("MulticlassAUROC", "auroc", at + 1 * US, us * US, python_module=package)
+            builder.op("aten::sort", at + 2 * US, (us - 2) * US)
+    builder.files[0]["text"] = "\n" * 4 + "self.auroc(scores, labels)\n"
+    return builder
+
+
+def test_a_metric_that_is_called_in_each_step_computes_what_an_update_does_not(findings_of):
+    (found,) = findings_of(called("torchmetrics.classification.auroc"), "DS019")
+    assert found.line == 5
+    assert found.evidence == {"metric_ns": 3000 * US, "runs": 10, "runs_per_step": 1.0}
+    assert (found.saving_ns, found.is_measured) == (1500 * US, False)
+    assert ".update(…)" in found.remedy.text
+
+
+@pytest.mark.parametrize(
+    "builder",
+    [
+        called("torch.nn.modules.linear"),
+        called("torchmetrics.classification", every=5),
+        called("torchmetrics.classification", us=80),
+    ],
+)
+def test_other_modules_and_metrics_that_cost_little_are_not_found(findings_of, builder):
+    assert findings_of(builder, "DS019") == []

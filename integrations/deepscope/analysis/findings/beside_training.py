@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.anomaly_checks import ASKS
-from deepscope.analysis.findings.calls_below import marked
+from deepscope.analysis.findings.calls_below import cost_ns, marked, topmost
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.library_options import sanity_check
+from deepscope.analysis.findings.library_options import calls_of_package, sanity_check
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on, gives_keyword, lines_calling
 from deepscope.records import Evidence, Finding
@@ -42,6 +42,10 @@ _COMPUTES = re.compile(r".+\.compute")
 _COMPUTE_ONCE = (
     "`compute()` goes through all that the metric has gathered: give `self.log` the metric itself, with "
     "`on_step=False, on_epoch=True`, which computes it once an epoch."
+)
+_METRIC_REMEDY = (
+    "Call `metric.update(…)` in steps, which gathers alone, and `metric.compute()` once an epoch (Lightning: "
+    "`self.log(name, metric, on_step=False, on_epoch=True)` does so); the batch's value every N steps."
 )
 _LOG_SELDOM_IN_LIGHTNING = (
     "Log sums at the end of an epoch (`self.log(…, on_step=False, on_epoch=True)`), and `sync_dist=True` there alone: "
@@ -125,6 +129,34 @@ def _find_framework_logs(facts: Facts) -> Iterator[Finding]:
         yield replace(finding, file=file, line=line)
 
 
+def _find_metrics(facts: Facts) -> Iterator[Finding]:
+    """Metrics of torchmetrics that are called as modules: that computes the batch's value, too."""
+    if facts.has_device or not facts.lines:
+        return
+    chosen = calls_of_package(facts, "torchmetrics")
+    if not chosen.any():
+        return
+    calls = topmost(facts, chosen & of_kind(facts.trace, Kind.MODULE_SCOPE))
+    calls = calls[facts.analysis.extent.holds(facts.trace.events.start_ns[calls])]
+    line = pick(facts.attribution.scopes.location, pick(facts.attribution.owners.open_scope, calls))
+    spent, runs = by_line(line, facts.lines, cost_ns(facts, calls))[:-1], by_line(line, facts.lines)[:-1]
+    worth = (spent // 2 >= max(WORTH * facts.wall_ns, 1)) & (2 * runs >= max(facts.steps, 2))
+    for number in np.flatnonzero(worth).tolist():
+        yield LOGGING_LINES.finding(
+            facts,
+            location=number,
+            message="a metric computes its value for each batch, besides gathering what the epoch's value needs",
+            evidence={
+                "metric_ns": int(spent[number]),
+                "runs": int(runs[number]),
+                "runs_per_step": facts.per_step(int(runs[number])),
+            },
+            saving_ns=int(spent[number]) // 2,
+            remedy=_METRIC_REMEDY,
+            is_bound=True,
+        )
+
+
 def _remedy(*, by_lightning: bool, computes: bool) -> str:
     if by_lightning:
         return _COMPUTE_ONCE if computes else _LOG_SELDOM_IN_LIGHTNING
@@ -146,9 +178,10 @@ def _by_text(facts: Facts, asked: Mask) -> Mask:
 def _find_logging(facts: Facts) -> Iterator[Finding]:
     yield from _find_logging_lines(facts)
     yield from _find_framework_logs(facts)
+    yield from _find_metrics(facts)
 
 
-LOGGING_LINES = Rule("DS019", "Logging in every step", _find_logging, measured_on=("cpu",))
+LOGGING_LINES = Rule("DS019", "Logs and metrics in every step", _find_logging, measured_on=("cpu",))
 
 
 MUCH = 0.2

@@ -164,7 +164,7 @@ def module_option(facts: Facts, code: str, events: Int64) -> LibraryOption | Non
         return None
     up = facts.attribution.calls.up
     for package, option in _OF_MODULES.get(code, {}).items():
-        theirs = _calls_of(facts, package)
+        theirs = calls_of_package(facts, package)
         if not theirs.any():
             continue
         around = nearest_to(events, up, theirs if package.startswith("torch.") else theirs | facts.once(_others))
@@ -213,7 +213,7 @@ def _is_no_torchs(frame: str) -> bool:
     return path.endswith(".py") and not _is_in(frame, "torch")
 
 
-def _calls_of(facts: Facts, package: str) -> Mask:
+def calls_of_package(facts: Facts, package: str) -> Mask:
     """Which events are calls of a package's modules, or frames of its files; shape (n,)."""
     trace = facts.trace
     folder = package.replace(".", "/")
