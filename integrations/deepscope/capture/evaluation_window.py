@@ -57,6 +57,8 @@ class LoaderPass:
         """The iterator's number."""
         self._iterator: weakref.ref[Any] | None = None
         self._loader = None if loader is None else weakref.ref(loader)  # it may go before its iterator
+        self.evaluates_from_ns = 0
+        """Of the run's evaluations, what had passed before it."""
         self.length = None if loader is None or _counts_what_it_is_asked(loader) else length_of(loader)
         """How many batches its loader says that it has; None where it does not say."""
 
@@ -68,6 +70,13 @@ class LoaderPass:
     def goes_over(self, loader: Any) -> bool:
         """Whether it goes over this one."""
         return self._loader is not None and self._loader() is loader
+
+    @property
+    def data(self) -> Any:
+        """The data set of its loader; None where that is gone, or has none."""
+        with suppress(Exception):  # a loader of its own kind
+            return None if self._loader is None else getattr(self._loader(), "dataset", None)
+        return None
 
     def follow(self, iterator: Any, died: Callable[[LoaderPass], None]) -> None:
         """Have `died` called as the iterator goes: a loop that is left by `break` drops it, and tells nobody else."""

@@ -46,6 +46,9 @@ class LoopTimer:
         self._steps_since_evaluating = 0
         self._step_end = TimeMark(self.timer)
         self._modes = ModelModes()
+        self._training: LoaderPass | None = None
+        """The last pass that steps were made with."""
+        self._repeated_data_ns = 0
         if begins_step:
             self._begin_pause("between")
 
@@ -67,7 +70,8 @@ class LoopTimer:
         for name in unknown:
             timer.move(name, "rest", timer.so_far_ns(name))
         account = timer.account(unknown=unknown, compiled=compiled_functions(timer.began_epoch_ns))
-        return account if self._is_first_known else replace(account, first_step_ns=0)
+        first_step_ns = account.first_step_ns if self._is_first_known else 0
+        return replace(account, first_step_ns=first_step_ns, repeated_data_ns=self._repeated_data_ns)
 
     @property
     def is_evaluating(self) -> bool:
@@ -199,6 +203,7 @@ class LoopTimer:
         if one.kind is PassKind.UNDECIDED and self._is_model_evaluating():
             self._evaluate(one)
         if one.kind is PassKind.EVALUATION:
+            self._end_evaluation(one)
             if is_ahead:
                 self._lingering = one
             else:
@@ -217,6 +222,8 @@ class LoopTimer:
         was_over, one.is_over = one.is_over, True
         is_evaluation = one.kind is PassKind.EVALUATION
         if was_over or is_evaluation:
+            if not was_over:
+                self._end_evaluation(one)
             if (one is self._lingering or not was_over) and self.timer.part == self._evaluation:
                 self.go_on()
             return
@@ -272,6 +279,7 @@ class LoopTimer:
         if one.kind is PassKind.UNDECIDED and one.is_over and one.batches > 1:
             self._is_epoch_over = True
         one.kind = PassKind.TRAINING
+        self._training = one
         self._is_data_known = True
 
     def _evaluate(self, one: LoaderPass) -> None:
@@ -280,9 +288,16 @@ class LoopTimer:
         if one.kind is PassKind.EVALUATION:
             return
         one.kind = PassKind.EVALUATION
+        one.evaluates_from_ns = self.timer.so_far_ns("evaluation")
         self._move(self.timer, one, self._evaluation)
         if self.has_begun:
             self.timer.count("evaluation")
+
+    def _end_evaluation(self, one: LoaderPass) -> None:
+        """Its loader is exhausted, or was left."""
+        self.timer.turn_to(self.timer.part)
+        if self._training is not None and one.data is not None and one.data is self._training.data:
+            self._repeated_data_ns += self.timer.so_far_ns("evaluation") - one.evaluates_from_ns
 
     def _move(self, timer: RunTimer, one: LoaderPass, part: RunPartName) -> None:
         """What a pass took, of which no step was made."""

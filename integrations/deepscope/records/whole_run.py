@@ -69,6 +69,8 @@ class WholeRun(msgspec.Struct, kw_only=True):
     """Steps that took at least four times as long, at regular intervals."""
     long_steps_ns: Sum = 0
     """All of them together."""
+    repeated_data_ns: Sum = 0
+    """Of evaluations: those on the data that the run trains on."""
     ranks: Sum = 1
     """Whose runs it sums up."""
 

@@ -17,7 +17,13 @@ from deepscope.report.counters import busy_ratio
 from deepscope.report.findings import slowed_words, was_busy
 from deepscope.report.framework import without_framework
 from deepscope.report.step_times import serving_sentence
-from deepscope.report.whole_run import compiled_place, long_steps_share, long_steps_words, slowing_words
+from deepscope.report.whole_run import (
+    compiled_place,
+    long_steps_share,
+    long_steps_words,
+    repeated_data_words,
+    slowing_words,
+)
 
 RunCause = Literal[
     "out of memory",
@@ -87,10 +93,11 @@ def run_verdict(profile: Profile) -> RunVerdict:
     if rare := long_steps_words(run, profile.steps, audited, busy):
         is_most = long_steps_share(run) >= _MOST_OF_RUN
         steps = replace(steps, sentence=f"{rare} {steps.sentence}" if is_most else f"{steps.sentence} {rare}")
-    beside = _beside_steps(run, profile.trace.project_root)
+    beside, repeated = _beside_steps(run, profile.trace.project_root), repeated_data_words(run, _counted(run))
     if beside is None:
-        return steps
+        return replace(steps, sentence=f"{steps.sentence} {repeated}") if repeated else steps
     of_run, words = beside
+    words = f"{words} {repeated}" if repeated else words
     usual = max(run.share("steps", "data") - run.compiling_share, 0.0)  # the window's are steps that compile nothing
     usual /= _counted(run)
     if steps.share is not None and steps.share * usual >= of_run.share:

@@ -59,6 +59,10 @@ def run_rows(profile: Profile) -> list[RunRow]:
     return [*_parts(run), *_first_step(run), *_compiled(run, profile.trace.project_root), *_epochs(run)]
 
 
+_REPEATED = 0.05
+"""From this share of the run on evaluations on the training data are named."""
+
+
 def slowing_words(run: WholeRun, busy: float) -> str:
     """A sentence where the steps of later epochs take longer and longer; "" elsewhere.
 
@@ -97,6 +101,20 @@ def long_steps_words(run: WholeRun, steps: Sequence[Step], audited: int, busy: f
     return (
         f"1 step of {every:,} takes {time_text(each_ns)}, others {time_text(run.usual_step_ns)}; what makes it longer "
         f"is {share_text(share, 1)} of the run, and none was recorded: record {2 * every:,} (`active={2 * every}`)."
+    )
+
+
+def repeated_data_words(run: WholeRun, counted: float) -> str:
+    """A sentence where the data that the run trains on is gone through for evaluations, too; "" for little.
+
+    `counted` is the share of the run that shares are of.
+    """
+    share = run.repeated_data_ns / run.program_ns / counted if run.program_ns else 0.0
+    if share < _REPEATED:
+        return ""
+    return (
+        f"{share_text(min(share, 1.0), 1)} of the run is evaluation on the training data: add up loss and metrics in "
+        "the training steps in place of that, or evaluate a part of it."
     )
 
 

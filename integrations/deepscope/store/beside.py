@@ -68,6 +68,7 @@ def _read_account(trace: Path) -> WholeRun | None:
         usual_step_ns=account.usual_step_ns,
         long_steps=account.long_steps,
         long_steps_ns=account.long_steps_ns,
+        repeated_data_ns=account.repeated_data_ns,
     )
 
 

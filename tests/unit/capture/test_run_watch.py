@@ -229,6 +229,21 @@ def test_a_loop_that_is_left_ends_its_epoch_and_what_follows_is_no_step(job: Job
     assert steps_of_epochs(account) == [3, 3]
 
 
+@pytest.mark.parametrize("is_left", [False, True])
+def test_an_evaluation_on_the_training_data_is_known_as_one(job: Job, *, is_left: bool) -> None:
+    items, others = Items(job.sleep, 3), Items(job.sleep, 5)
+    training = DataLoader(items, batch_size=None)
+    for data in (training, DataLoader(items, batch_size=None), DataLoader(others, batch_size=None)):
+        job.train(training)
+        with torch.no_grad():
+            for number, _ in enumerate(data):
+                job.sleep(VALIDATE)
+                if is_left and number == 1:
+                    break
+    assert job.account().repeated_data_ns == 2 * (2 if is_left else 3) * (FETCH + VALIDATE)
+    assert job.times()["evaluation"] == (6 if is_left else 11) * (FETCH + VALIDATE)
+
+
 def test_validation_that_is_left_is_an_evaluation(job: Job) -> None:
     for with_gradients in (False, True):
         job.train(job.loader(2))

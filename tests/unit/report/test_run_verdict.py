@@ -390,3 +390,15 @@ def test_long_steps_that_none_of_the_recorded_ones_is_are_said(
     assert run_verdict(profile).sentence == words + plain
     profile.trace.recording["machine"] = {"core_wait_ratio": 0.25, "cores": 2, "others_cores": 1.0}
     assert "1 step of 8" not in run_verdict(profile).sentence
+
+
+@pytest.mark.parametrize(("share", "words"), [(0.17, "17.0% of the run is evaluation on the training data"), (0.04, "")])
+@pytest.mark.parametrize("evaluation", [100, 600])
+def test_evaluations_on_the_training_data_are_said(share: float, words: str, evaluation: int) -> None:
+    profile = run({"CPU": 200}, lines=[WORKING], metric="cpu_self")
+    profile.whole_run = whole(steps=1000 - evaluation, evaluation=evaluation)
+    before = run_verdict(profile).sentence
+    profile.whole_run.repeated_data_ns = int(profile.whole_run.duration_ns * share)
+    after = run_verdict(profile).sentence
+    assert words in after
+    assert (after == before) == (not words)

@@ -68,6 +68,8 @@ class RunAccount(msgspec.Struct, frozen=True):
     """Steps that took at least four times as long, at regular intervals, without waiting for a core."""
     long_steps_ns: int = 0
     """All of them together."""
+    repeated_data_ns: int = 0
+    """Of evaluations: those on the data that the run trains on."""
 
 
 def encoded_account(account: RunAccount) -> bytes:
@@ -83,7 +85,8 @@ def decoded_account(content: bytes) -> RunAccount | None:
         return None
     adds_up = sum(part.time_ns for part in account.parts) == account.duration_ns
     is_sound = account.format == 1 and account.duration_ns > 0 and all(part.time_ns >= 0 for part in account.parts)
-    is_sound = is_sound and min(account.usual_step_ns, account.long_steps, account.long_steps_ns) >= 0
+    rest = (account.usual_step_ns, account.long_steps, account.long_steps_ns, account.repeated_data_ns)
+    is_sound = is_sound and min(rest) >= 0
     is_sound = is_sound and all(one.time_ns >= 0 and one.times >= 0 and one.line > 0 for one in account.compiled)
     return account if adds_up and is_sound else None
 
