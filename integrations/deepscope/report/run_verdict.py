@@ -172,9 +172,7 @@ def _of_steps(profile: Profile) -> RunVerdict:
     if not whole:
         return RunVerdict("unknown", None, "Cannot tell what the time goes to: this trace has no work.")
     first, *others = _candidates(profile, parts, whole)
-    # Plain steps tell how long a step is, and so how much of it the lines of loading have together.
-    is_bounded = first.cause == "data" and bool(profile.totals.added_ns) and _has_plain_steps(profile)
-    if (slowed := slowed_words(profile)) and not is_bounded:
+    if (slowed := slowed_words(profile)) and not _is_bounded(profile, first):
         return RunVerdict("unknown", None, slowed)
     rival = next((one for one in others if one.share >= _least_of_rival(one, first)), None)
     first = _as_figure(first, profile)
@@ -246,8 +244,20 @@ def _candidates(profile: Profile, parts: dict[str, int], whole: int) -> Sequence
     return [works, *waits] if works.share >= _BUSY or works.share > 2 * waits[0].share else [*waits, works]
 
 
-def _has_plain_steps(profile: Profile) -> bool:
-    return bool(profile.trace.recording and profile.trace.recording.get("plain_steps"))
+_NEARLY_PLAIN = 1.25
+"""Steps, less what recording added, of so many times the length of plain ones leave little room for wrong times."""
+
+
+def _is_bounded(profile: Profile, one: _Candidate) -> bool:
+    """Whether plain steps tell how much lines that recording slowed have together: how long a step is, and so its wait
+    for data, or that what was taken off these lines was about right.
+    """
+    plain = profile.trace.recording.get("plain_steps") if profile.trace.recording else None
+    if not plain:
+        return False
+    step_ns = profile.totals.wall_ns / max(profile.totals.steps, 1) / max(profile.totals.ranks, 1)
+    is_near = profile.totals.steps > 0 and step_ns <= _NEARLY_PLAIN * plain["wall"]["mean_ns"]
+    return is_near or (one.cause == "data" and bool(profile.totals.added_ns))
 
 
 def _python_ns(line: Line) -> int:

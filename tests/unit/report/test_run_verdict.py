@@ -194,13 +194,27 @@ def test_nothing_is_concluded_from_lines_that_recording_slowed() -> None:
     assert said.sentence.startswith("Cannot tell")
 
 
+def plain_steps(mean_ms: int) -> dict[str, Any]:
+    return {"plain_steps": {"steps": 5, "wall": {"mean_ns": mean_ms * MS}}}
+
+
+@pytest.mark.parametrize(("plain_ms", "is_estimate"), [(100, True), (85, True), (75, False)])
+def test_steps_about_as_long_as_plain_ones_make_slowed_lines_an_estimate(plain_ms: int, *, is_estimate: bool) -> None:
+    slowed = line(TRAIN, 3, "main", 0, python_ns=150 * MS, slowed=True)
+    profile = run({"CPU": 200}, lines=[slowed], metric="cpu_self")  # two steps
+    profile.trace.recording = plain_steps(plain_ms)
+    said = run_verdict(profile)
+    assert (said.cause != "unknown") == is_estimate
+    assert said.sentence.endswith("an estimate, for recording slowed this line.") == is_estimate
+
+
 def test_where_plain_steps_bound_the_whole_slowed_lines_of_loading_make_it_an_estimate() -> None:
     slowed = line(TRAIN, 3, "Rows.__getitem__", 0, python_ns=120 * MS, slowed=True)
     profile = run({"data loader": 180, "CPU": 20}, lines=[slowed], metric="cpu_self")
     profile.totals.added_ns = 400 * MS
     profile.findings = [structs.replace(training().findings[0], code="DS003", file=TRAIN, line=3)]
     assert run_verdict(profile).cause == "unknown"
-    profile.trace.recording = {"plain_steps": {"steps": 5}}
+    profile.trace.recording = plain_steps(10)
     assert run_verdict(profile).sentence == (
         "Waits for data: 90.0% of each step, from train.py:3; an estimate, for recording slowed this line."
     )
