@@ -7,6 +7,7 @@ step ends in between. Without a loader one lasts from `model.eval()` to `model.t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from deepscope.capture.dynamo import compiled_functions
 from deepscope.capture.evaluation_window import LoaderPass, ModelModes, PassKind, TimeMark
 from deepscope.capture.run_timer import RunTimer
-from deepscope.trace.format.run_account import RunAccount, RunPartName
+from deepscope.trace.format.run_account import PauseAccount, RunAccount, RunPartName
 
 
 class LoopTimer:
@@ -52,8 +53,11 @@ class LoopTimer:
         if begins_step:
             self._begin_pause("between")
 
-    def account(self) -> RunAccount | None:
-        """Of the run up to now, which may go on; None without steps, and in a process that was forked."""
+    def account(self, pauses: Sequence[PauseAccount] = ()) -> RunAccount | None:
+        """Of the run up to now, which may go on; None without steps, and in a process that was forked.
+
+        `pauses`: where it was while no step ended.
+        """
         if not self.timer.has_account:
             return None
         timer = self.timer.copied()
@@ -69,7 +73,8 @@ class LoopTimer:
         unknown = [name for name, is_known in known.items() if not is_known]
         for name in unknown:
             timer.move(name, "rest", timer.so_far_ns(name))
-        account = timer.account(unknown=unknown, compiled=compiled_functions(timer.began_epoch_ns))
+        compiled = compiled_functions(timer.began_epoch_ns)
+        account = timer.account(unknown=unknown, compiled=compiled, pauses=pauses)
         first_step_ns = account.first_step_ns if self._is_first_known else 0
         return replace(account, first_step_ns=first_step_ns, repeated_data_ns=self._repeated_data_ns)
 

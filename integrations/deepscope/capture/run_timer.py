@@ -19,6 +19,7 @@ from deepscope.trace.format.run_account import (
     CompiledAccount,
     EpochAccount,
     PartAccount,
+    PauseAccount,
     RunAccount,
     RunPartName,
     account_path,
@@ -216,12 +217,19 @@ class RunTimer:
         if len(self._epochs) > MOST_EPOCHS:
             self._epochs = list(_by_pairs(self._epochs))
 
-    def account(self, *, unknown: Collection[RunPartName] = (), compiled: Sequence[CompiledAccount] = ()) -> RunAccount:
+    def account(
+        self,
+        *,
+        unknown: Collection[RunPartName] = (),
+        compiled: Sequence[CompiledAccount] = (),
+        pauses: Sequence[PauseAccount] = (),
+    ) -> RunAccount:
         """Of the run up to now.
 
         Args:
             unknown: parts that are not measured, so that others have their time.
             compiled: what was compiled since `began_epoch_ns`.
+            pauses: where the run was while no step ended.
         """
         self.turn_to("rest")
         self.keep_epoch()
@@ -239,6 +247,7 @@ class RunTimer:
             usual_step_ns=usual_ns,
             long_steps=long_steps,
             long_steps_ns=long_ns,
+            pauses=[*pauses],
         )
 
     def _interrupt(self, part: RunPartName) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 
 from deepscope.capture import core_wait
 from deepscope.capture.evaluation_window import EvaluationWindow, LoaderPass, ModelModes, PassKind
+from deepscope.capture.lines import UserCode
 from deepscope.capture.loop_timer import LoopTimer
+from deepscope.capture.pause_sampler import PauseSampler
 from deepscope.capture.run_timer import RunTimer
 from deepscope.trace.format.run_account import RunAccount, RunPartName
 
@@ -27,6 +29,11 @@ class TrainingThread:
         self._number = get_ident()
         self._is_known = False
         self._depth = 0
+
+    @property
+    def number(self) -> int:
+        """As `threading.get_ident` has it."""
+        return self._number
 
     @property
     def is_here(self) -> bool:
@@ -136,6 +143,7 @@ class RunWatch:
         self.paused: PausedSteps | None = None
         """What records the steps; None where it goes on during evaluations."""
         self._is_lost = False
+        self._pauses: PauseSampler | None = None
 
     def listen(self) -> RunWatch:
         """See the process's data loaders and checkpoints from here on; imports torch."""
@@ -147,11 +155,15 @@ class RunWatch:
         hide_modules([core_wait, *(sys.modules[kind.__module__] for kind in (RunWatch, *_HELPERS))])
         self._has_gradients = torch.is_grad_enabled
         self._leave = run_events.listen(self)
+        self._pauses = PauseSampler(self._loop.timer, lambda: self._thread.number, UserCode.find())
+        self._pauses.start()
         return self
 
     def close(self) -> None:
         """See nothing any more."""
         self._end_evaluation()
+        if self._pauses is not None:
+            self._pauses.stop()
         leave, self._leave = self._leave, None
         if leave is not None:
             leave()
@@ -162,7 +174,7 @@ class RunWatch:
 
     def account(self) -> RunAccount | None:
         """Of the run up to now, which may go on; None without steps, and in a process that was forked."""
-        return None if self._is_lost else self._loop.account()
+        return None if self._is_lost else self._loop.account(self._pauses.account() if self._pauses else ())
 
     @property
     def steps_ns(self) -> int:

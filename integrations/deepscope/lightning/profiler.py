@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import process_facts as process
 from deepscope.capture.dynamo import compiled_functions
+from deepscope.capture.lines import UserCode
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.open_recorders import guarded
@@ -167,6 +168,8 @@ class DeepProfiling(_LightningProfiler):
             self._open_control()
             return
         self._armed.arm(self.options, trainer, self.profile)
+        chosen = self.options
+        self._armed.sample_pauses(self._timer, UserCode.find(chosen.root, chosen.include, chosen.exclude))
 
     def _open_control(self) -> None:
         assert self._run is not None
@@ -327,7 +330,11 @@ class DeepProfiling(_LightningProfiler):
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
         if not self._timer.has_come("checkpoint") and getattr(trainer, "checkpoint_callbacks", None):
             unknown.append("checkpoint")  # Lightning 2.1 has no action for it
-        return self._timer.account(unknown=unknown, compiled=compiled_functions(self._timer.began_epoch_ns))
+        return self._timer.account(
+            unknown=unknown,
+            compiled=compiled_functions(self._timer.began_epoch_ns),
+            pauses=self._armed.pauses.account() if self._armed.pauses is not None else (),
+        )
 
     @guarded
     def _end_run(self) -> None:

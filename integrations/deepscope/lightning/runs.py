@@ -6,6 +6,7 @@ import functools
 import shlex
 import shutil
 import weakref
+from _thread import get_ident
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import process_facts as process
 from deepscope.capture.compiled.level import ProvenanceHold
+from deepscope.capture.lines import UserCode
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.pause_sampler import PauseSampler
 from deepscope.capture.resources import counters_of_run
+from deepscope.capture.run_timer import RunTimer
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.workers import WorkerClocks, armed_clocks
 from deepscope.lightning.stages import Stage, StageWindows
@@ -44,6 +48,7 @@ class Armed:
     workers: WorkerClocks | None = None
     counters: RunCounters | None = None
     """Of the whole run, through all its stages."""
+    pauses: PauseSampler | None = None
     counted: RecordingSession | None = None
     """The run, as the file with its counters describes it."""
 
@@ -70,14 +75,27 @@ class Armed:
         self._disarm_workers()
         self.workers = armed_clocks(options)
 
+    def sample_pauses(self, timer: RunTimer, code: UserCode) -> None:
+        """Sample where this thread, which trains, is while no step ends."""
+        self._end_pauses()
+        thread = get_ident()
+        self.pauses = PauseSampler(timer, lambda: thread, code)
+        self.pauses.start()
+
     def disarm(self) -> None:
         """Leave nothing armed."""
+        self._end_pauses()
         self._end_counters()
         self._end_logging()
         self._disarm_workers()
         provenance, self.provenance = self.provenance, None
         if provenance is not None:
             provenance.release()
+
+    def _end_pauses(self) -> None:
+        pauses, self.pauses = self.pauses, None
+        if pauses is not None:
+            pauses.stop()
 
     def _end_counters(self) -> None:
         counters, self.counters, self.counted = self.counters, None, None

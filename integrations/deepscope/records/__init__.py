@@ -41,7 +41,7 @@ from deepscope.records.tables import (
     Step,
 )
 from deepscope.records.trace_info import DETAILS, PHASES, WHOLE, Detail, LineSource, PartOf, SourceFile, TraceInfo, View
-from deepscope.records.whole_run import Audit, CompiledFunction, RunEpoch, RunPart, WholeRun
+from deepscope.records.whole_run import Audit, CompiledFunction, RunEpoch, RunPart, RunPause, WholeRun
 from deepscope.records.why import Part, PartKey, PartKind, Peaks, Rate, Verdict, Why
 
 __all__ = [
@@ -102,6 +102,7 @@ __all__ = [
     "Resolved",
     "RunEpoch",
     "RunPart",
+    "RunPause",
     "ServingPhase",
     "ServingStep",
     "Severity",

@@ -50,6 +50,18 @@ class CompiledFunction(msgspec.Struct, kw_only=True):
     """Why it was compiled again, the last time; "" where it was compiled once."""
 
 
+class RunPause(msgspec.Struct, kw_only=True):
+    """The line that most of a part's time is at in which no step ends for long, with what it calls; of samples."""
+
+    part: First[str]
+    file: First[str]
+    line: First[int]
+    function: First[str]
+    time_ns: Sum
+    times: Largest
+    """How many such pauses the part had."""
+
+
 class WholeRun(msgspec.Struct, kw_only=True):
     """The parts sum to the run's length; a part that was not measured is missing."""
 
@@ -71,6 +83,9 @@ class WholeRun(msgspec.Struct, kw_only=True):
     """All of them together."""
     repeated_data_ns: Sum = 0
     """Of evaluations: those on the data that the run trains on."""
+    pauses: Annotated[
+        list[RunPause], merged_by(table("part", "file", "line", "function", order=largest_first("time_ns")))
+    ] = []
     ranks: Sum = 1
     """Whose runs it sums up."""
 

@@ -21,8 +21,11 @@ from deepscope.report.whole_run import (
     compiled_place,
     long_steps_share,
     long_steps_words,
+    pause_of,
+    pause_place,
     repeated_data_words,
     slowing_words,
+    waits_words,
 )
 
 RunCause = Literal[
@@ -45,6 +48,8 @@ _BUSY = 0.8
 """A device that works for this share of the time is what the run is about."""
 _RIVAL = 0.2
 """The second cause is named from this share of the time on; a device that works, from half of the first one's on."""
+_PLACED = 0.1
+"""What lies outside the steps is named from this share of the time on if its line is known."""
 _WRITING = 0.05
 """Of the time after the run's start; checkpoints and logs are named from this share on, since they can be rarer."""
 _CHEAP = 0.05
@@ -90,14 +95,16 @@ def run_verdict(profile: Profile) -> RunVerdict:
     if slowing := slowing_words(run, busy):
         steps = replace(steps, sentence=f"{steps.sentence} {slowing}")
     audited = profile.audit.steps if profile.audit else 0
-    if rare := long_steps_words(run, profile.steps, audited, busy):
+    root, counted = profile.trace.project_root, _counted(run)
+    if rare := long_steps_words(run, profile.steps, audited, busy, root):
         is_most = long_steps_share(run) >= _MOST_OF_RUN
         steps = replace(steps, sentence=f"{rare} {steps.sentence}" if is_most else f"{steps.sentence} {rare}")
-    beside, repeated = _beside_steps(run, profile.trace.project_root), repeated_data_words(run, _counted(run))
+    rest = printable(" ".join(filter(None, (waits_words(run, counted, root), repeated_data_words(run, counted)))))
+    beside = _beside_steps(run, root)
     if beside is None:
-        return replace(steps, sentence=f"{steps.sentence} {repeated}") if repeated else steps
+        return replace(steps, sentence=f"{steps.sentence} {rest}") if rest else steps
     of_run, words = beside
-    words = f"{words} {repeated}" if repeated else words
+    words = f"{words} {rest}" if rest else words
     usual = max(run.share("steps", "data") - run.compiling_share, 0.0)  # the window's are steps that compile nothing
     usual /= _counted(run)
     if steps.share is not None and steps.share * usual >= of_run.share:
@@ -117,6 +124,7 @@ _SELDOM: dict[RunCause, str] = {
     "evaluation": "; validate less often, or on fewer batches",
     "checkpoint": "; save less often",
     "logging": "; log less often (Lightning: `Trainer(log_every_n_steps=…)`)",
+    "outside steps": "; do it less often, or once",
 }
 """What to do about what happened more than twice."""
 
@@ -138,9 +146,14 @@ def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | 
     candidates = [_Candidate(cause, min(run.share(part) / counted, 1.0)) for cause, (part, _) in _BESIDE.items()]
     candidates.append(_Candidate("compiling", run.compiling_share))
     least = _WRITING * (1 - run.share("start")) / counted
-    worth = [one for one in candidates if one.share >= (least if one.cause in _WRITES else _RIVAL)]
+    worth = [one for one in candidates if one.share >= (least if one.cause in _WRITES else _least_beside(one, run))]
     worth = sorted(worth, key=lambda one: -one.share)[:2]
     return (worth[0], " ".join(_words_beside(one, run, counted, project_root) for one in worth)) if worth else None
+
+
+def _least_beside(one: _Candidate, run: WholeRun) -> float:
+    is_placed = one.cause == "outside steps" and pause_of(run, "rest") is not None
+    return _PLACED if is_placed else _RIVAL
 
 
 def _words_beside(one: _Candidate, run: WholeRun, counted: float, project_root: str) -> str:
@@ -149,9 +162,11 @@ def _words_beside(one: _Candidate, run: WholeRun, counted: float, project_root: 
     name, words = _BESIDE[one.cause]
     times = next(part.times for part in run.parts if part.name == name)
     often = f": {times:,} times, {time_text(run.time_ns(name) / run.ranks / times)} each" if times > 1 else ""
-    seldom = _SELDOM.get(one.cause, "") if times > 2 else ""
+    pause = pause_of(run, name)
+    seldom = _SELDOM.get(one.cause, "") if max(times, pause.times if pause else 0) > 2 else ""
     share = f"{share_text(one.share, 1)} of the run{' after its start' if counted < 1 else ''}"
-    return f"{words.format(share)}{often}{seldom}."
+    place = "" if pause is None else f", most of it at {pause_place(pause, project_root)}"
+    return printable(f"{words.format(share)}{often}{place}{seldom}.")
 
 
 def _compiling_words(run: WholeRun, share: float, project_root: str) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from deepscope.quantities import share_text, time_text
-from deepscope.records import CompiledFunction, Profile, RunEpoch, Step, WholeRun
+from deepscope.records import CompiledFunction, Profile, RunEpoch, RunPause, Step, WholeRun
 from deepscope.records.places import short_place
 from deepscope.report.table_column import ColumnOf, field
 
@@ -25,12 +25,13 @@ _SLOWER = 1.2
 
 
 class RunRow(msgspec.Struct):
-    """A part of the run, what was compiled in it, or an epoch's steps with their wait for data.
+    """A part of the run, the line that most of its pauses were at, what was compiled in it, or an epoch's steps with
+    their wait for data.
 
     Times are means of the ranks.
     """
 
-    section: Literal["run", "first step", "compiled", "epoch"]
+    section: Literal["run", "pause", "first step", "compiled", "epoch"]
     name: str
     time_ns: int
     whole_ns: int
@@ -56,7 +57,8 @@ def run_rows(profile: Profile) -> list[RunRow]:
     run = profile.whole_run
     if run is None:
         return []
-    return [*_parts(run), *_first_step(run), *_compiled(run, profile.trace.project_root), *_epochs(run)]
+    root = profile.trace.project_root
+    return [*_parts(run), *_pauses(run, root), *_first_step(run), *_compiled(run, root), *_epochs(run)]
 
 
 _REPEATED = 0.05
@@ -86,7 +88,7 @@ def long_steps_share(run: WholeRun) -> float:
     return max(more_ns, 0) / run.program_ns if run.program_ns else 0.0
 
 
-def long_steps_words(run: WholeRun, steps: Sequence[Step], audited: int, busy: float) -> str:
+def long_steps_words(run: WholeRun, steps: Sequence[Step], audited: int, busy: float, project_root: str) -> str:
     """A sentence where much of a run is in long steps, none of which is among those that are recorded; "" elsewhere.
 
     Recorded steps and the `audited` ones may be long because they are, some steps because others took the cores for
@@ -98,9 +100,48 @@ def long_steps_words(run: WholeRun, steps: Sequence[Step], audited: int, busy: f
     each_ns, every = run.long_steps_ns / (run.long_steps * run.ranks), round(run.steps / run.long_steps)
     if any(2 * one.duration_ns > each_ns * run.ranks for one in steps):
         return ""
+    pause = max((one for one in run.pauses if one.part == "steps"), key=lambda one: one.time_ns, default=None)
+    is_known = pause is not None and pause.time_ns >= _MOST_OF_PART * run.long_steps_ns
+    place = f", most of it at {pause_place(pause, project_root)}" if pause is not None and is_known else ""
     return (
         f"1 step of {every:,} takes {time_text(each_ns)}, others {time_text(run.usual_step_ns)}; what makes it longer "
-        f"is {share_text(share, 1)} of the run, and none was recorded: record {2 * every:,} (`active={2 * every}`)."
+        f"is {share_text(share, 1)} of the run{place}, and none was recorded: record {2 * every:,} "
+        f"(`active={2 * every}`)."
+    )
+
+
+_MOST_OF_PART = 0.5
+"""A part's line is named if it has at least this share of its time."""
+_RARE = 4
+"""Waits for a batch are an epoch's if one comes in so many steps, at most."""
+
+
+def pause_of(run: WholeRun, part: str) -> RunPause | None:
+    """Where most of a part's time was spent; None where that is not known."""
+    found = max((one for one in run.pauses if one.part == part), key=lambda one: one.time_ns, default=None)
+    return found if found is not None and found.time_ns >= _MOST_OF_PART * run.time_ns(part) else None
+
+
+def pause_place(pause: RunPause, project_root: str) -> str:
+    """Its line, and the function that this is in."""
+    place = short_place(pause.file, pause.line, project_root)
+    return place if pause.function.startswith("<") else f"{place}, in {pause.function}"
+
+
+def waits_words(run: WholeRun, counted: float, project_root: str) -> str:
+    """A sentence where few steps wait long for their batch, as the first of an epoch does; "" for little.
+
+    `counted` is the share of the run that shares are of.
+    """
+    one = max((one for one in run.pauses if one.part == "data"), key=lambda one: one.time_ns, default=None)
+    share = one.time_ns / run.program_ns / counted if one is not None and run.program_ns else 0.0
+    if one is None or share < _REPEATED or one.times * _RARE > run.steps:
+        return ""
+    place, each_ns = pause_place(one, project_root), one.time_ns / run.ranks / max(one.times, 1)
+    often = f"{one.times:,} batches wait {time_text(each_ns)} each" if one.times > 1 else "One batch waits"
+    return (
+        f"{often} at {place}: {share_text(min(share, 1.0), 1)} of the run; what is the same each time can be made "
+        "once, and kept."
     )
 
 
@@ -129,6 +170,20 @@ def _parts(run: WholeRun) -> list[RunRow]:
             part.times,
         )
         for part in run.parts
+    ]
+
+
+def _pauses(run: WholeRun, project_root: str) -> list[RunRow]:
+    whole_ns = run.program_ns // run.ranks
+    return [
+        RunRow(
+            "pause",
+            f"{NAMES.get(one.part, one.part)}: {short_place(one.file, one.line, project_root)}",
+            one.time_ns // run.ranks,
+            whole_ns,
+            one.times,
+        )
+        for one in run.pauses
     ]
 
 

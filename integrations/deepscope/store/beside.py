@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from deepscope.errors import NoTraceError
-from deepscope.records import CompiledFunction, Profile, RunEpoch, RunPart, WholeRun
+from deepscope.records import CompiledFunction, Profile, RunEpoch, RunPart, RunPause, WholeRun
 from deepscope.records.findings import Try
 from deepscope.records.merging import RankRecords, merge
 from deepscope.store.files import TraceFile
@@ -69,6 +69,7 @@ def _read_account(trace: Path) -> WholeRun | None:
         long_steps=account.long_steps,
         long_steps_ns=account.long_steps_ns,
         repeated_data_ns=account.repeated_data_ns,
+        pauses=[RunPause(**asdict(one)) for one in account.pauses],
     )
 
 

@@ -17,6 +17,7 @@ from deepscope.records import (
     Profile,
     RunEpoch,
     RunPart,
+    RunPause,
     WholeRun,
     Why,
     key_figures,
@@ -406,7 +407,9 @@ def test_long_steps_that_none_of_the_recorded_ones_is_are_said(
     assert "1 step of 8" not in run_verdict(profile).sentence
 
 
-@pytest.mark.parametrize(("share", "words"), [(0.17, "17.0% of the run is evaluation on the training data"), (0.04, "")])
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.17, "17.0% of the run is evaluation on the training data"), (0.04, "")]
+)
 @pytest.mark.parametrize("evaluation", [100, 600])
 def test_evaluations_on_the_training_data_are_said(share: float, words: str, evaluation: int) -> None:
     profile = run({"CPU": 200}, lines=[WORKING], metric="cpu_self")
@@ -416,3 +419,34 @@ def test_evaluations_on_the_training_data_are_said(share: float, words: str, eva
     after = run_verdict(profile).sentence
     assert words in after
     assert (after == before) == (not words)
+
+
+def pause(part: str, time_ms: int, times: int, function: str = "consolidate") -> RunPause:
+    return RunPause(part=part, file=TRAIN, line=62, function=function, time_ns=time_ms * MS, times=times)
+
+
+@pytest.mark.parametrize(
+    ("function", "time_ms", "times", "words"),
+    [
+        ("consolidate", 100, 4, ", most of it at train.py:62, in consolidate; do it less often, or once."),
+        ("<module>", 100, 1, ", most of it at train.py:62."),
+        ("consolidate", 50, 4, ""),  # less than half of what it is part of, and little
+    ],
+)
+def test_what_lies_outside_the_steps_has_its_line(function: str, time_ms: int, times: int, words: str) -> None:
+    profile = run({"CPU": 200}, lines=[WORKING], metric="cpu_self")
+    profile.whole_run = whole(steps=880, rest=120)
+    profile.whole_run.pauses = [pause("rest", time_ms, times, function)]
+    said = run_verdict(profile).sentence
+    assert words in said
+    assert ("outside its steps" in said) == bool(words)
+
+
+@pytest.mark.parametrize(("times", "time_ms", "is_said"), [(4, 150, True), (500, 150, False), (4, 30, False)])
+def test_the_wait_for_the_first_batch_of_an_epoch_is_said(times: int, time_ms: int, *, is_said: bool) -> None:
+    profile = run({"CPU": 200}, lines=[WORKING], metric="cpu_self")
+    parts = [RunPart(name="steps", time_ns=800 * MS, times=160), RunPart(name="data", time_ns=200 * MS, times=160)]
+    profile.whole_run = structs.replace(whole(steps=1000), parts=parts, pauses=[pause("data", time_ms, times, "read")])
+    said = run_verdict(profile).sentence
+    assert ("4 batches wait 37.5ms each at train.py:62, in read: 15.0% of the run" in said) == is_said
+    assert ("wait" in said) == is_said

@@ -147,8 +147,8 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     again: bool = False
     """Whether the same step has computed it before, from the same bytes."""
     rerun: bool = False
-    """Whether a differentiated pass was the earlier one, and no backward pass goes through this one; parameters may have
-    been updated in between."""
+    """Whether a differentiated pass was the earlier one, and no backward pass goes through this one; parameters may
+    have been updated in between."""
     backward: list[OperatorUse] = []
     """Of backward work of these lines, all of it; a part of it is of what is computed again."""
 

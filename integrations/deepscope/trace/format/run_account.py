@@ -50,6 +50,18 @@ class CompiledAccount(msgspec.Struct, frozen=True):
     """Why it was compiled again, the last time; "" where it was compiled once."""
 
 
+class PauseAccount(msgspec.Struct, frozen=True):
+    """The line that most of a part's time is at in which no step ends for long, with what it calls; of samples."""
+
+    part: RunPartName
+    file: str
+    line: int
+    function: str
+    time_ns: int
+    times: int
+    """How many such pauses the part had."""
+
+
 class RunAccount(msgspec.Struct, frozen=True):
     """What a run's time went to; the parts sum to its length."""
 
@@ -70,6 +82,7 @@ class RunAccount(msgspec.Struct, frozen=True):
     """All of them together."""
     repeated_data_ns: int = 0
     """Of evaluations: those on the data that the run trains on."""
+    pauses: list[PauseAccount] = []
 
 
 def encoded_account(account: RunAccount) -> bytes:
@@ -87,7 +100,8 @@ def decoded_account(content: bytes) -> RunAccount | None:
     is_sound = account.format == 1 and account.duration_ns > 0 and all(part.time_ns >= 0 for part in account.parts)
     rest = (account.usual_step_ns, account.long_steps, account.long_steps_ns, account.repeated_data_ns)
     is_sound = is_sound and min(rest) >= 0
-    is_sound = is_sound and all(one.time_ns >= 0 and one.times >= 0 and one.line > 0 for one in account.compiled)
+    rows: list[CompiledAccount | PauseAccount] = [*account.compiled, *account.pauses]
+    is_sound = is_sound and all(one.time_ns >= 0 and one.times >= 0 and one.line > 0 for one in rows)
     return account if adds_up and is_sound else None
 
 
