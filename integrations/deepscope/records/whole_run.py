@@ -54,10 +54,12 @@ class RunPause(msgspec.Struct, kw_only=True):
     """The line that most of a part's time is at in which no step ends for long, with what it calls; of samples."""
 
     part: First[str]
+    """As in `parts`."""
     file: First[str]
     line: First[int]
     function: First[str]
     time_ns: Sum
+    """Of the line and of what it calls."""
     times: Largest
     """How many such pauses the part had."""
 
@@ -86,6 +88,7 @@ class WholeRun(msgspec.Struct, kw_only=True):
     pauses: Annotated[
         list[RunPause], merged_by(table("part", "file", "line", "function", order=largest_first("time_ns")))
     ] = []
+    """The largest of each part and rank."""
     ranks: Sum = 1
     """Whose runs it sums up."""
 
