@@ -109,6 +109,56 @@ def test_what_was_taken_of_a_row_of_a_dataframe_is_as_slow_as_the_row(findings_o
     assert "A row of a DataFrame is made anew each time" in found.remedy.text
 
 
+@pytest.mark.parametrize(
+    ("taken", "text", "is_named"),
+    [
+        (140, "row = self.metadata.iloc[index]", True),
+        (60, "row = self.metadata.iloc[index]", False),
+        (140, "label = torch.tensor(self.labels[index])", False),
+        (140, "label = self.labels[index]", False),
+    ],
+)
+def test_a_line_that_is_known_to_cost_much_is_named_before_a_slower_one_without_a_remedy(
+    findings_of, taken: int, text: str, is_named: bool
+):
+    builder = steps(450)
+    for number in range(3):
+        at = number * 1000 + 10
+        builder.line(FILE, 20, "__getitem__", at * US, taken * US)
+        builder.line(FILE, 30, "standardise", (at + taken) * US, (400 - taken) * US)
+    builder.files[0]["text"] = "\n" * 19 + f"{text}\n" + "\n" * 9 + "return (x - x.mean()) / x.std()\n"
+    (found,) = findings_of(builder, "DS003")
+    assert found.line == (20 if is_named else 30)
+    assert ("about 31% of the loading is spent there. A row of a DataFrame" in found.remedy.text) == is_named
+    assert found.remedy.text.startswith(f"Make line {found.line} ")
+    assert found.saving_ns == 1350 * US
+
+
+@pytest.mark.parametrize(("backend", "named"), [("settrace", 20), ("monitoring", 30)])
+def test_half_of_what_slow_hooks_took_of_a_line_counts_for_it(findings_of, backend: str, named: int):
+    builder = steps(450, kernel=None, deepscope={"lines": {"backend": backend, "entries": 9}})
+    for number in range(3):
+        at = number * 1000 + 10
+        builder.line(FILE, 20, "__getitem__", at * US, 240 * US)
+        builder.event("python_recording", f"@dr:{230 * US}", at * US + 1, 1, recording_ns=230 * US)
+        builder.line(FILE, 30, "standardise", (at + 240) * US, 160 * US)
+    builder.files[0]["text"] = "\n" * 19 + "row = self.metadata.iloc[index]\n"
+    (found,) = findings_of(builder, "DS003")
+    assert found.line == named
+
+
+def test_reading_of_a_slow_row_counts_for_the_line_that_makes_it(findings_of):
+    builder = steps(450)
+    for number in range(3):
+        at = number * 1000 + 10
+        for line, start, took in ((20, 0, 50), (21, 50, 45), (30, 95, 305)):
+            builder.line(FILE, line, "__getitem__", (at + start) * US, took * US)
+    text = "def __getitem__(self, index):\n    row = self.metadata.iloc[index]\n    y = int(row['target'])\n"
+    builder.files[0]["text"] = "\n" * 18 + text + "\n" * 8 + "    return (x - x.mean()) / x.std()\n"
+    (found,) = findings_of(builder, "DS003")
+    assert found.line == 20
+
+
 @pytest.mark.parametrize(("runs", "is_said"), [(200, True), (20, False)])
 def test_a_loop_over_numbers_wants_whole_arrays(runs: int, is_said: bool, findings_of):
     builder = steps(450)

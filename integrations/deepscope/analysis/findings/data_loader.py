@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,6 +35,10 @@ DATA_LOADER_WORTH = 0.05
 """Loading is named from this share of the wall time on."""
 ENOUGH = 0.5
 """What makes this part of the loading, or of its batches, is named as the cause."""
+COSTLY = 0.2
+"""What calls something that is known to cost much is named if it has this part of the loading."""
+_LEAST = 0.02
+"""Lines with less of it are not looked at."""
 SENT_NS = 100_000
 """A sample that takes less to make costs more to send between processes."""
 SMALL_NS = 60_000
@@ -67,7 +72,7 @@ def _find_data_loader(facts: Facts) -> Iterator[Finding]:
     # processes would take half.
     saving = min(saving, max(facts.wall_ns - facts.loading_ns, saving // 2)) if not facts.has_device else saving
     # A line that makes the batches and has a remedy of its own may be saved as a whole.
-    slowest = _slowest_line(facts, by_line)
+    slowest = _named_line(facts, by_line)
     if slowest < 0 and _takes_whole_batches(facts):
         return
     is_curable = slowest >= 0 and _cure(facts, slowest) != ""
@@ -88,7 +93,7 @@ def _find_data_loader(facts: Facts) -> Iterator[Finding]:
     remedy = _remedy(facts, by_line)
     yield DATA_LOADER.finding(
         facts,
-        location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
+        location=slowest if is_curable else int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
         message="the next batch is not there when it is needed: "
         + ("the device is idle meanwhile" if facts.has_device else "nothing else runs meanwhile"),
         evidence=evidence,
@@ -125,7 +130,7 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         return _with_workers(facts)
     function, called_at, is_own = _slowest_function(facts)
     known = next((words for one in called_at if (words := line_remedy(facts.trace, one))), "")
-    slowest = _slowest(facts, spent_ns, known)
+    slowest = _known_to_cost(facts, spent_ns) or _slowest(facts, spent_ns, known)
     function = None if slowest else function
     is_by_sample = function is None or _gets_one(function)
     if not slowest and is_by_sample and _is_of_small_calls(facts):
@@ -188,6 +193,53 @@ def _slowest(facts: Facts, spent_ns: Int64, known: str) -> str:
     what = f"line {place.line} ({place.function})"
     words = f"Make {what} cheaper: most of the loading is spent there."
     return f"{words} {known}" if known and not line_remedy(facts.trace, place) else _cheaper(words, facts, line)
+
+
+def _known_to_cost(facts: Facts, spent_ns: Int64) -> str:
+    """Advice for a line that costs much and has a remedy, where the slowest one has none; "" else."""
+    line = _named_line(facts, spent_ns)
+    if line < 0 or line == _slowest_line(facts, spent_ns):
+        return ""
+    place, spent = facts.locations[line], _with_slowed(facts, spent_ns)
+    share = spent[line] / max(int(spent.sum()), 1)
+    words = f"Make line {place.line} ({place.function}) cheaper: about {share:.0%} of the loading is spent there."
+    return _cheaper(words, facts, line)
+
+
+def _named_line(facts: Facts, spent_ns: Int64) -> int:
+    """The line that most of the batches' time is spent on, or one that costs much and has a remedy; -1 for none."""
+    line = _slowest_line(facts, spent_ns)
+    if line >= 0 and _cure(facts, line):
+        return line
+    known = _costly_line(facts, spent_ns)
+    return line if known < 0 else known
+
+
+def _costly_line(facts: Facts, spent_ns: Int64) -> int:
+    """The line of the user's that calls what is known to cost much, with a good part of the loading; -1 for none.
+
+    Lines with the same remedy count together: a row of a table that one makes is slow to read on the next ones.
+    """
+    spent = _with_slowed(facts, spent_ns)
+    whole_ns = int(spent.sum())
+    groups: dict[str, list[int]] = defaultdict(list)
+    asking = asking_lines(facts)
+    for line in np.flatnonzero(spent[:-1] > _LEAST * whole_ns).tolist():
+        if line not in asking and (words := line_remedy(facts.trace, facts.locations[line], always=True)):
+            groups[words].append(line)
+    most = max(groups.values(), key=lambda lines: int(spent[lines].sum()), default=[])
+    return max(most, key=lambda line: int(spent[line])) if spent[most].sum() >= COSTLY * whole_ns and most else -1
+
+
+def _with_slowed(facts: Facts, spent_ns: Int64) -> Int64:
+    """Time by line, with half of what recording took of lines that have less left; shape (lines + 1,).
+
+    `sys.settrace` is called for each function of a library, and takes about twice what these do in between.
+    """
+    if facts.trace.header.lines.backend != "settrace":
+        return spent_ns
+    recording_ns = facts.analysis.columns["recording_ns"]
+    return np.asarray(spent_ns + np.where((spent_ns > 0) & (recording_ns > spent_ns), recording_ns // 2, 0))
 
 
 def _samples(facts: Facts, getter: Location) -> int:
@@ -314,7 +366,8 @@ def _with_workers(facts: Facts) -> str:
     if not workers.any():
         cheaper = "make what they do cheaper: how long their lines take was not recorded."
     else:
-        line = int(workers.argmax())
+        line = _named_line(facts, columns["worker_ns"])
+        line = line if line >= 0 else int(workers.argmax())
         place = facts.locations[line]
         cheaper = _cheaper(f"make the slowest line in them ({place.function}, line {place.line}) cheaper.", facts, line)
     if count and cores and computes and count >= cores:

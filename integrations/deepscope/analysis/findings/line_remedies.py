@@ -18,10 +18,14 @@ class _Remedy(NamedTuple):
     """Whether what it returns costs as much where it is used."""
     unless: re.Pattern[str] | None
     """Beginnings of dotted names with which on the line it is another matter."""
+    is_of_many: bool
+    """Whether it costs little where it is given few numbers."""
 
 
-def _for(uses: tuple[str, ...], words: str, *, is_lazy: bool = False, unless: str | None = None) -> _Remedy:
-    return _Remedy(re.compile("|".join(uses)), words, is_lazy, re.compile(unless) if unless else None)
+def _for(
+    uses: tuple[str, ...], words: str, *, is_lazy: bool = False, unless: str | None = None, is_of_many: bool = False
+) -> _Remedy:
+    return _Remedy(re.compile("|".join(uses)), words, is_lazy, re.compile(unless) if unless else None, is_of_many)
 
 
 DISTRIBUTIONS = re.compile(
@@ -127,15 +131,21 @@ _REMEDIES = (
         (r"torch\.(?:tensor|as_tensor|[A-Z]\w*Tensor)",),
         "Let NumPy or torch make whole arrays (`np.stack(…)`, `torch.from_numpy(…)`): lists go number by number.",
         unless=r"(?:np|numpy)\.",  # what NumPy makes is no list
+        is_of_many=True,
     ),
 )
 """The first that fits a line holds."""
 
 
-def line_remedy(trace: Trace, location: Location) -> str:
-    """What to do about a line, by what it calls or indexes; "" where nothing is known of that, or of its text."""
+def line_remedy(trace: Trace, location: Location, *, always: bool = False) -> str:
+    """What to do about a line, by what it calls or indexes; "" where nothing is known of that, or of its text.
+
+    `always`: by what costs much however little it is given.
+    """
     here, before = uses_on(trace, location), uses_behind(trace, location)
     for one in _REMEDIES:
+        if always and one.is_of_many:
+            continue
         if one.unless is not None and any(map(one.unless.match, here)):
             continue
         if any(map(one.uses.fullmatch, here + before if one.is_lazy else here)):
