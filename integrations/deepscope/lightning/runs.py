@@ -160,6 +160,7 @@ _OPTIONS = (
     "gradient_clip_algorithm",
     "gradient_clip_val",
     "log_every_n_steps",
+    "max_epochs",
     "num_sanity_val_steps",
     "precision",
     "val_check_interval",

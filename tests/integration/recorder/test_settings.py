@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -108,9 +108,11 @@ def test_what_trains_is_told_by_library_and_class(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers.trainer", module)
     monkeypatch.setitem(sys.modules, "accelerate.accelerator", other)
     trainer = type("MyTrainer", (Trainer,), {})()
+    trainer.state = SimpleNamespace(num_train_epochs=3)
     with deepscope.profile(tmp_path):
         torch.randn(2)
     assert settings_of(tmp_path).frameworks == ["transformers.Trainer"]
+    assert settings_of(tmp_path).epochs == 3
     del trainer
 
 

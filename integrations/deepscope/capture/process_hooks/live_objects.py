@@ -58,6 +58,7 @@ class LivingObjects:
         found = live_objects([*kinds, *([parallel] if parallel else [])])
         self._loaders, self._optimizers = map(_weakly, found[:2])
         self.frameworks = [name for name, objects in zip(known, found[2:], strict=False) if objects]
+        self.epochs = _epochs(found[2 + list(known).index(_TRANSFORMERS)] if _TRANSFORMERS in known else [])
         self.profilers: list[Any] = found[len(kinds) - 1]
         """Held for good: forget them soon."""
         self._parallel = _weakly([one for kind in found[len(kinds) :] for one in kind])
@@ -106,6 +107,7 @@ def settings(
             setattr(found, name, ask())
     objects = objects or LivingObjects()
     found.frameworks = objects.frameworks
+    found.epochs = objects.epochs
     found.loaders = _describe_all(objects.loaders, _loader)
     found.optimizers = _describe_all(objects.optimizers, _optimizer)
     found.parallel = _describe_all(objects.parallel, _parallel)
@@ -124,8 +126,9 @@ _FLAGS: dict[str, Callable[[], Any]] = {
 }
 
 
+_TRANSFORMERS = "transformers.Trainer"
 _FRAMEWORKS = {
-    "transformers.Trainer": ("transformers.trainer", "Trainer"),
+    _TRANSFORMERS: ("transformers.trainer", "Trainer"),
     "accelerate.Accelerator": ("accelerate.accelerator", "Accelerator"),
     "lightning.Fabric": ("lightning.fabric.fabric", "Fabric"),
 }
@@ -136,6 +139,13 @@ def _frameworks() -> dict[str, type]:
     """The classes whose objects train, of the libraries that are imported."""
     found = {name: getattr(sys.modules.get(module), kind, None) for name, (module, kind) in _FRAMEWORKS.items()}
     return {name: kind for name, kind in found.items() if isinstance(kind, type)}
+
+
+def _epochs(trainers: list[Any]) -> int:
+    """The most that one of transformers' Trainers is to run; 0 where that is not known."""
+    with suppress(Exception):
+        return max(0, *(int(one.state.num_train_epochs) for one in trainers))
+    return 0
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, bool | int | float | str]:

@@ -64,6 +64,8 @@ class ProcessSettings(msgspec.Struct, omit_defaults=True):
     parallel: list[ParallelSettings] = []
     frameworks: list[str] = []
     """What trains in the process beside Lightning's Trainer, by library and class: `transformers.Trainer`."""
+    epochs: Count = 0
+    """That transformers' Trainer is to run; 0 where that is not known."""
     trainer: dict[str, bool | int | float | str] = {}
     """Options of Lightning's Trainer by name; of fit also `first_batch`, the number of the step with which recording
     began or went on, `global_step`, what loggers counted then, `sanity_check_ns`, how long the sanity check before it
