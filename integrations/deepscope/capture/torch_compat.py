@@ -392,8 +392,8 @@ def is_within_pass() -> bool:
     return is_compiling or torch._C._current_graph_task_id() != -1
 
 
-def watch_batches(take: Callable[[Any], None]) -> Callable[[], None]:
-    """Have `take(batch)` called with each batch that a data loader hands out; returns the way out."""
+def watch_batches(take: Callable[[Any, Any], None]) -> Callable[[], None]:
+    """Have `take(iterator, batch)` called with each batch that a data loader hands out; returns the way out."""
     kind: Any = getattr(torch.utils.data.dataloader, "_BaseDataLoaderIter", None)
     original = getattr(kind, "__next__", None)
     if original is None:
@@ -402,7 +402,7 @@ def watch_batches(take: Callable[[Any], None]) -> Callable[[], None]:
     @functools.wraps(original)
     def watched(self: Any) -> Any:
         batch = original(self)
-        take(batch)
+        take(self, batch)
         return batch
 
     kind.__next__ = watched

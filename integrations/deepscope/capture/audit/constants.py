@@ -44,6 +44,27 @@ def computed_value(
     return hash(tuple(parts))
 
 
+def bytes_of(tensor: torch.Tensor) -> bytes | None:
+    """A digest of a tensor's bytes; None where they are too many, or not at hand."""
+    if not _is_at_hand(tensor):
+        return None
+    with torch_compat.without_modes(), torch.no_grad():
+        return blake2b(_numpy(tensor.detach().reshape(-1).view(torch.uint8)).data, digest_size=16).digest()
+
+
+def _is_uniform(tensor: torch.Tensor) -> bool:
+    if not _is_at_hand(tensor):
+        return False
+    with torch_compat.without_modes(), torch.no_grad():
+        flat = tensor.detach().reshape(-1)
+        return bool((flat == flat[0]).all())
+
+
+def _is_at_hand(tensor: torch.Tensor) -> bool:
+    is_small = tensor.numel() * tensor.element_size() <= _MOST_BYTES
+    return bool(is_small and tensor.device.type == "cpu" and tensor.is_contiguous())
+
+
 class Built(NamedTuple):
     """A tensor that a step made of numbers of Python's or NumPy's."""
 
@@ -108,16 +129,11 @@ class Constants:
 
     def _value_of_bytes(self, tensor: torch.Tensor) -> Value | None:
         """Equal for two tensors of the same numbers; None where these may be so by chance, or are too many."""
-        size_bytes = tensor.numel() * tensor.element_size()
-        if tensor.device.type != "cpu" or not tensor.is_contiguous() or size_bytes > _MOST_BYTES:
+        if tensor.dim() > 0 and (tensor.numel() < _FEWEST or _is_uniform(tensor)):
             return None
-        if tensor.dim() > 0 and tensor.numel() < _FEWEST:
+        digest = bytes_of(tensor)
+        if digest is None:
             return None
-        with torch_compat.without_modes(), torch.no_grad():
-            flat = tensor.detach().reshape(-1)
-            if tensor.dim() and bool((flat == flat[0]).all()):
-                return None
-            digest = blake2b(_numpy(flat.view(torch.uint8)).data, digest_size=16).digest()
         value = ("bytes", digest, str(tensor.dtype))
         self._given[value] = frozenset()
         return value

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from deepscope.capture import dynamo
+from deepscope.capture import dynamo, torch_compat
 from deepscope.capture.audit.alike_modules import alike_modules
 from deepscope.capture.audit.broadcasts import broadcasts
 from deepscope.capture.audit.mode import AuditMode, is_another_active
@@ -37,6 +38,7 @@ from deepscope.capture.audit.needless_work import (
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import FoundPlace, NumberedPlaces
 from deepscope.capture.audit.prefixes import joined_chains, prefix_work
+from deepscope.capture.audit.sample_work import sample_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unseen_uses import foreign_extensions
 from deepscope.capture.audit.watch import Watch
@@ -108,7 +110,13 @@ class StepAudit:
         self._attempts += 1
         watch = self._watch = Watch(self._code)
         self._stop_listening = optimizer_steps.listen(self._stepped)
-        self._stop_seeing = watch.unseen_uses.end
+        stop_loading = torch_compat.watch_batches(self._loaded)
+
+        def stop_seeing() -> None:
+            watch.unseen_uses.end()
+            stop_loading()
+
+        self._stop_seeing = stop_seeing
         watch.unseen_uses.begin()
         self._mode = AuditMode(watch.note, self._failed)
         self._mode.__enter__()
@@ -176,6 +184,12 @@ class StepAudit:
         if self._watch is not None and not self._awaited.is_over:
             self._watch.step_optimizer(optimizer)
 
+    def _loaded(self, iterator: Any, batch: Any) -> None:
+        watch = self._watch
+        if watch is not None and threading.get_ident() == self._thread:
+            with torch_compat.without_modes(), suppress(Exception):
+                watch.samples.load(iterator, batch)
+
     def _conclude(self, watch: Watch) -> None:
         if self._awaited.is_over:
             self._watch = None
@@ -203,7 +217,11 @@ def _audited(watch: Watch) -> Audited:
         gradients=unused_gradients(watch, places, modules)[:MOST_ROWS],
         slices=sliced_calls(watch, places)[:MOST_ROWS],
         alike=alike_modules(watch, places, modules)[:MOST_ROWS],
-        same=[*same_work(watch, places), *repeated_work(watch, work, places, repeats, live=live)][:MOST_ROWS],
+        same=[
+            *same_work(watch, places),
+            *repeated_work(watch, work, places, repeats, live=live),
+            *sample_work(watch, work, places, repeats),
+        ][:MOST_ROWS],
         double=double_work(watch, places),
         results=[
             *unused_results(watch, work, places, live=live),

@@ -25,6 +25,7 @@ from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
 from deepscope.capture.audit.repeats import Repeats, Reruns
 from deepscope.capture.audit.row_reads import RowReads
+from deepscope.capture.audit.sample_values import SampleValues
 from deepscope.capture.audit.slices import SliceUses
 from deepscope.capture.audit.unseen_uses import UnseenUses
 from deepscope.capture.lines import UserCode
@@ -149,8 +150,10 @@ class Watch:
         self.cheaper = CheaperOperators(self.flow)
         self.repeats = Repeats(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
-        self.constants = Constants(self.flow, fixed_storages(self.flow, modules, optimizers))
+        fixed = fixed_storages(self.flow, modules, optimizers)
+        self.constants = Constants(self.flow, fixed)
         parameters = parameter_storages(self.flow, modules, optimizers)
+        self.samples = SampleValues(self.flow, fixed, parameters)
         self.copies = Copies(self.flow, parameters)
         self.reruns = Reruns(self.flow, parameters)
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
@@ -187,6 +190,7 @@ class Watch:
         """An optimizer has stepped."""
         self.gradients.step(optimizer)
         self.slices.optimizer_steps += 1
+        self.samples.step_optimizer()
 
     def _waiting_path(self) -> int:
         """The path of the thread that waits while a thread of autograd's own computes for it."""
@@ -210,6 +214,7 @@ class Watch:
             if returned.result.dim():
                 self.flow.use_unread_numbers()
             self.constants.build(returned.result, call.path, self.step)
+            self.samples.build(returned.result)
         if not call.is_loading:
             self._note_slices(name, returned, call, added)
             self._note_values(facts, returned, added)
@@ -231,6 +236,7 @@ class Watch:
         if len(added) == 1:
             self.constants.note(added[0], facts, returned)
             self.reruns.note(added[0], facts, returned)
+            self.samples.note(added[0], facts, returned)
             if self.step == 0:
                 self.repeats.note(added[0], facts, returned, is_reached=self.nodes.is_reached)
 
@@ -281,6 +287,7 @@ class Watch:
             for number in added:
                 facts = self.flow.facts(returned.function)
                 self.reruns.spoil(number, facts, returned)
+                self.samples.spoil(facts, returned, is_loading=call.is_loading)
                 if not self.step:
                     self.repeats.spoil(number, facts, returned)
         return added

@@ -21,7 +21,8 @@ from deepscope.capture.dynamo import hide_modules, undisturbed
 from deepscope.capture.lines import emit
 from deepscope.capture.lines.emit import make_pair
 from deepscope.capture.memory import storages as value_storages
-from deepscope.capture.memory.storages import storages, tensors_in
+from deepscope.capture.memory.storages import storages
+from deepscope.capture.nested_tensors import tensors_in
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.capture.process_hooks.live_objects import live_objects
@@ -232,7 +233,7 @@ class MemorySurveys:
     def _install(self) -> None:
         self._take_out.append(optimizer_steps.listen(self._stepped))
         self._take_out.append(torch_compat.watch_backward(self._around_backward))
-        self._take_out.append(torch_compat.watch_batches(lambda batch: self._safely(self._note_inputs, batch)))
+        self._take_out.append(torch_compat.watch_batches(lambda _, batch: self._safely(self._note_inputs, batch)))
 
     def _look_around(self, occasion: str) -> None:
         is_first = occasion == "begin"

@@ -128,7 +128,8 @@ class AlikeModules(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a function computes in each step anew, though it is the same; or one step more than once (`again`)."""
+    """What a function computes in each step anew, though it is the same; or one step more than once (`again`); or each
+    epoch (`of_batch`)."""
 
     place: Count
     """Its line that writes most of it; of what a step computes again, the outermost line below which all is such."""
@@ -151,6 +152,11 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     have been updated in between."""
     backward: list[OperatorUse] = []
     """Of backward work of these lines, all of it; a part of it is of what is computed again."""
+    of_batch: bool = False
+    """Whether it is the same of a sample whenever that comes: computed of the loader's batch and of what no step
+    changes, and used by what is differentiated."""
+    stored_bytes: Count = 0
+    """Of this, how much of its results in one step other work reads."""
 
 
 class PrefixWork(msgspec.Struct, frozen=True, omit_defaults=True):
