@@ -13,10 +13,10 @@ FILE = "/home/me/train.py"
 US = 1_000
 
 
-def recorded(audit: dict[str, Any]) -> TraceBuilder:
+def recorded(audit: dict[str, Any], **header: Any) -> TraceBuilder:
     """Two steps of a millisecond. Line 10 calls lines 20 and 21, and line 11 differentiates: 240 µs for line 20, two
     products and a threshold, and 60 µs for line 21."""
-    builder = TraceBuilder(deepscope={"audit": {"format": 1, "steps": 2, "operators": 9, **audit}})
+    builder = TraceBuilder(deepscope={"audit": {"format": 1, "steps": 2, "operators": 9, **audit}, **header})
     for number in range(2):
         at = number * 1000 * US
         builder.step(number, at, 1000 * US).line(FILE, 10, "main", at, 400 * US)
@@ -81,6 +81,55 @@ def test_a_single_step_has_its_part(findings_of):
     audit = gradients([0, "aten::mm", 2, 2], [0, "aten::threshold_backward", 1, 1])
     (found,) = findings_of(recorded(audit), "DS033", step=1)
     assert found.saving_ns == 240 * US
+
+
+def of_batch(share: float = 1.0, **header: Any) -> TraceBuilder:
+    """A frozen encoder's product at line 20, called on the batch."""
+    row = {"place": 0, "of_batch": True, "result_bytes": 9000, "stored_bytes": 4096}
+    row["operators"] = [[0, "aten::mm", 1, 1, share], [0, "aten::relu", 1, 0]]
+    return recorded({"places": PLACES, "same": [row]}, **header)
+
+
+def test_what_each_epoch_computes_of_the_same_samples_could_be_stored(findings_of):
+    (found,) = findings_of(of_batch(), "DS035")
+    assert (found.line, found.saving_ns, found.is_measured) == (20, 2 * 100 * US, False)
+    assert "depends on the batch and on frozen parameters or constants alone (mm)" in found.message
+    assert "4KiB for a batch" in found.remedy.text
+    assert findings_of(of_batch(0.9), "DS035") == []  # below a tenth of the wall time
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_named"),
+    [
+        ({"epochs": 1}, False),
+        ({"epochs": 3}, True),
+        ({"trainer": {"max_epochs": 1}}, False),
+        ({"trainer": {"max_epochs": -1}}, True),
+    ],
+)
+def test_with_one_epoch_nothing_is_computed_anew(findings_of, settings: dict[str, Any], is_named: bool):
+    assert bool(findings_of(of_batch(settings=settings), "DS035")) == is_named
+
+
+@pytest.mark.parametrize(
+    ("text", "is_named"),
+    [
+        ("x = self.images[index]", True),
+        ("x = self.rng.permutation(x)", False),
+        ("at = random.randrange(len(x))", False),
+        ("x = x + np.random.normal(0, 1, x.shape)", False),
+        ("x = self.random_crop(x)", False),
+        ("x = self.normalize(x)", True),
+    ],
+)
+def test_samples_that_a_line_of_the_loading_changes_at_random_are_not_stored(findings_of, text: str, is_named: bool):
+    builder = of_batch()
+    for number in range(2):
+        at = (number * 1000 + 950) * US
+        builder.line(FILE, 30, "__getitem__", at + 1, 10 * US)
+        builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at, 20 * US)
+    builder.files[0]["text"] = "\n" * 29 + f"{text}\n"
+    assert bool(findings_of(builder, "DS035")) == is_named
 
 
 @pytest.mark.parametrize(

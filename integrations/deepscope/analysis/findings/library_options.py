@@ -85,6 +85,13 @@ def sanity_check(trace: Trace) -> tuple[int, int]:
     return check_ns, batches
 
 
+def planned_epochs(trace: Trace) -> int:
+    """How many epochs a library's trainer is to run; 0 where that is not known."""
+    settings = _of(trace)
+    epochs = settings.trainer.get("max_epochs", settings.epochs)
+    return epochs if type(epochs) is int and epochs > 0 else 0
+
+
 def tries_algorithms(trace: Trace) -> bool | None:
     """Whether convolutions try out which algorithm is the fastest (`cudnn.benchmark`); None where it is not known."""
     return _of(trace).cudnn_benchmark

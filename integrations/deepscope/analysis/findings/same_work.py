@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,10 +22,11 @@ from deepscope.analysis.findings.audited_work import (
     usual_ns,
 )
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.library_options import planned_epochs
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
-from deepscope.analysis.findings.source_text import is_returned, makes_tensor
-from deepscope.quantities import count_text
+from deepscope.analysis.findings.source_text import is_returned, makes_tensor, uses_on
+from deepscope.quantities import bytes_text, count_text
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.audit import SameWork
@@ -55,6 +57,9 @@ def built_anew(facts: Facts) -> Intervals:
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in _all(facts):
         names = unused_names(one.work.operators)
+        if one.work.of_batch:
+            yield from _find_epochs(facts, one)
+            continue
         computed = f"from constants or tensors that no step changes: {names}"
         if one.work.built:
             computed = f"of numbers of Python's that do not change{f': {names}' if names else ''}"
@@ -83,8 +88,52 @@ def _find(facts: Facts) -> Iterator[Finding]:
     yield from _find_prefixes(facts)
 
 
+_EPOCH_WORTH = 0.1
+"""What each epoch computes anew is named if it takes at least this share of the wall time: it has to be stored."""
 _PREFIX_WORTH = 0.05
 """A loop is named if what it computes again takes at least this share of the wall time."""
+
+
+def _find_epochs(facts: Facts, one: _Same) -> Iterator[Finding]:
+    if planned_epochs(facts.trace) == 1 or _loads_at_random(facts):
+        return
+    yield from found_at(
+        one.work.place,
+        RULE,
+        facts,
+        takes_ns=one.saving_ns,
+        worth=_EPOCH_WORTH,
+        message="this depends on the batch and on frozen parameters or constants alone "
+        f"({unused_names(one.work.operators)}): what it gives for a sample is the same in each epoch",
+        evidence={
+            "same_ns": one.saving_ns,
+            "operators_per_step": sum(use.unused for use in one.work.operators),
+            "result_bytes_per_step": one.work.result_bytes,
+            "stored_bytes_per_step": one.work.stored_bytes,
+        },
+        remedy="With several epochs compute it once for each sample, before the loop or in the data set's `__init__`, "
+        f"and train on what is stored ({bytes_text(one.work.stored_bytes)} for a batch). Not where samples are "
+        "changed at random (augmentation).",
+        is_bound=True,
+    )
+
+
+_RANDOM = re.compile(
+    r"(?:^|[._])(?:rng|generator|random\w*|rand|randn|randint|randperm|uniform|normal|choices?|shuffle|permut\w+|bernoulli)"
+    r"(?:$|\.)",
+    re.IGNORECASE,
+)
+"""In a dotted name of what draws random numbers."""
+
+
+def _loads_at_random(facts: Facts) -> bool:
+    """Whether a line of the user's that loads data, here or in a worker, draws random numbers."""
+    runs = facts.attribution.runs
+    loading = facts.loading.locate(facts.trace.events.start_ns[runs.nodes]) >= 0
+    lines = {*runs.location[loading].tolist(), *np.flatnonzero(facts.analysis.columns["worker_ns"][:-1]).tolist()} - {
+        -1
+    }
+    return any(_RANDOM.search(name) for line in lines for name in uses_on(facts.trace, facts.locations[line]))
 
 
 def _find_prefixes(facts: Facts) -> Iterator[Finding]:
