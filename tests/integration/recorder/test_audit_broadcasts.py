@@ -75,6 +75,37 @@ def test_differences_in_a_few_dimensions_are_more_than_their_distances():
     assert broadcasts(lambda a, b: (a[:, None, :3] * b[:, :3]).sum(-1)) == []
 
 
+def nearest_beyond(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Of each distance the next larger one of its row, by a table of all with all."""
+    distances = torch.cdist(a, b)
+    tile, others = distances.repeat(24, 1), (distances > 1).repeat(24, 1)
+    chosen = others & (tile > distances.t().reshape(-1, 1))
+    top = tile.amax(1, keepdim=True)
+    return ((tile - top) * chosen).amin(1)
+
+
+def test_tables_that_are_repeated_to_compare_all_with_all_are_one_finding():
+    (found,) = broadcasts(nearest_beyond)
+    assert (found.name, found.shape) == ("aten::repeat", [32 * 24, 24])
+    names = {use.name for use in found.operators if use.unused}
+    assert names >= {"aten::repeat", "aten::gt", "aten::bitwise_and", "aten::sub", "aten::mul", "aten::amin"}
+
+
+@pytest.mark.parametrize(
+    "loss_of",
+    [
+        lambda a, b: (a.repeat(10, 1) @ b.T).square().sum(-1),  # a layer's work on each copy
+        lambda a, b: (a.repeat(10, 1) - torch.randn(320, WIDTH)).square().sum(-1),  # as large without a copy
+        lambda a, b: (a.repeat(10, 1) * torch.rand_like(a.repeat(10, 1))).sum(-1),
+        lambda a, b: F.dropout(a.repeat(10, 1)).square().sum(-1),
+        lambda a, b: (a.repeat(10, 1) - F.relu(torch.cat([a + k * b[0] for k in range(10)]))).square().sum(-1),
+        lambda a, b: a.repeat(3, 1).square().sum(-1),  # not much larger
+    ],
+)
+def test_copies_that_meet_what_differs_for_each_of_them_are_none(loss_of: Loss):
+    assert [one for one in broadcasts(loss_of) if one.name == "aten::repeat"] == []
+
+
 @pytest.mark.parametrize("way", ["one_hot", "zeros"])
 def test_a_product_with_a_one_hot_tensor_is_a_look_up(way: str):
     table = nn.Parameter(torch.randn(60, WIDTH))

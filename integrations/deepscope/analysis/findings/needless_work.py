@@ -222,7 +222,11 @@ _ROWS = (
     "Rows of a matrix by their numbers: `F.embedding(ids, matrix)`, `matrix[ids]`, an `nn.Embedding` for a layer; sums "
     "of rows by number: `index_add_`."
 )
+_REPEAT = "aten::repeat"
 _REMEDIES = {
+    _REPEAT: "What is compared with all others: sort these once, and look places up (`torch.sort`, "
+    "`torch.searchsorted`, `torch.topk`), or go through it in pieces; broadcasting (`x[:, None]`) at least makes no "
+    "copy.",
     "aten::sub": "Distances of all pairs: `torch.cdist(a, b)`, or `a.square().sum(-1)[:, None] - 2 * a @ b.T + …`.",
     "aten::mul": "Sums of products: `a @ b.T`, `torch.einsum(…)`.",
     "aten::scatter_": _ROWS,
@@ -250,12 +254,15 @@ def _find_broadcasts(facts: Facts) -> Iterator[Finding]:
                 "largest_argument": one.given_elements,
             },
             remedy=_broadcasts_remedy(one),
+            is_bound=one.name == _REPEAT,  # what does it otherwise, such as a sort, takes some time, too
         )
 
 
 def _made_large(one: Broadcast, size: str, names: Sequence[str]) -> str:
     if _REMEDIES.get(one.name) is _ROWS:
         return f"a tensor of {size}, has a one for each of {count_text(one.given_elements)} numbers, for {names[1]}"
+    if one.name == _REPEAT:
+        return f"{names[0]} makes a tensor of {size}, of one that is much smaller, and {names[1]} makes it small again"
     return f"{names[0]} broadcasts to a tensor of {size}, which {names[1]} makes small again"
 
 

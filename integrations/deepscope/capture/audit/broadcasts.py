@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_rows import MATRIX_PRODUCTS
@@ -41,23 +41,31 @@ _REDUCTIONS = frozenset(
 _OF_SUMS = frozenset(f"aten::{name}" for name in ["amax", "amin", "max", "min", "logsumexp", "argmax", "argmin"])
 """Of sums of all pairs no operator of torch computes these (Viterbi, conditional random fields)."""
 _COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "gt", "ge"])
+_REPEAT = "aten::repeat"
+_RANDOM = ("rand", "bernoulli", "dropout")
 _BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
+
+
+_Groups = dict[tuple[int, str], dict[int, set[int]]]
+"""By line and operator: of each operation that makes a large tensor, all until this is small again."""
 
 
 def broadcasts(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Broadcast]:
     """Of the first step, by the line that broadcasts, the largest first."""
     operations, paths = watch.flow.operations, watch.paths.paths
-    groups: dict[tuple[int, str], dict[int, set[int]]] = defaultdict(dict)
+    groups: _Groups = defaultdict(dict)
     for number, one in work.forward:
         chain = _chain(operations, work.readers, number, _ends(watch, number, one))
         if chain:
             groups[places.number_of(paths[one.call.path][-1]), one.name][number] = chain
     found = []
-    for (place, name), chains in groups.items():
+    for (place, name), chains in _joined(groups).items():
+        if name == _REPEAT and _reads_others(operations, _all_of(chains)):
+            continue
         largest = max(chains, key=lambda number: operations[number].result_bytes)
         one, ends = operations[largest], _ends(watch, largest, operations[largest])
         last = [operations[number] for number in sorted(chains[largest]) if operations[number].name in ends]
-        members = set().union(*chains.values())
+        members = _all_of(chains)
         found.append(
             Broadcast(
                 place=place,
@@ -74,6 +82,29 @@ def broadcasts(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Bro
     return sorted(found, key=lambda row: -row.result_bytes)
 
 
+def _all_of(chains: Mapping[int, set[int]]) -> set[int]:
+    return set().union(*chains.values())
+
+
+def _joined(groups: _Groups) -> _Groups:
+    """Groups of which tensors that were repeated for each other are one, that of the first."""
+    found: _Groups = {}
+    for key, chains in groups.items():
+        others = (one for one in found if one[1] == key[1] == _REPEAT)
+        first = next((one for one in others if not _all_of(found[one]).isdisjoint(_all_of(chains))), key)
+        found[first] = found.get(first, {}) | chains
+    return found
+
+
+def _reads_others(operations: list[Operation], chain: Set[int]) -> bool:
+    """Whether what a tensor was repeated for is another one as large, which no repeating made, or random numbers."""
+    if any(word in operations[number].name for number in chain for word in _RANDOM):
+        return True
+    largest = max(math.prod(operations[number].shape) for number in chain)
+    sources = set().union(*(operations[number].inputs for number in chain)) - chain
+    return any(math.prod(operations[number].shape) >= largest for number in sources)
+
+
 def _given(watch: Watch, number: int, one: Operation) -> int:
     """The elements of the largest argument that a large tensor is made of."""
     return watch.one_hots.get(number, one.given_elements)
@@ -86,7 +117,7 @@ def _ends(watch: Watch, number: int, one: Operation) -> Mapping[str, float]:
     if number in watch.one_hots:  # with numbers in place of it there is no such product
         return dict.fromkeys(MATRIX_PRODUCTS, 0.0)
     times = _TIMES_OF_DIFFERENCES if one.name == "aten::sub" else _TIMES
-    if one.name not in _BROADCASTING:
+    if one.name != _REPEAT and one.name not in _BROADCASTING:
         return {}
     return dict.fromkeys(_REDUCTIONS - _OF_SUMS if one.name == "aten::add" else _REDUCTIONS, times)
 
