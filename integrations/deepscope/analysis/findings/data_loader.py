@@ -200,9 +200,11 @@ def _known_to_cost(facts: Facts, spent_ns: Int64) -> str:
     line = _named_line(facts, spent_ns)
     if line < 0 or line == _slowest_line(facts, spent_ns):
         return ""
-    place, spent = facts.locations[line], _with_slowed(facts, spent_ns)
-    share = spent[line] / max(int(spent.sum()), 1)
-    words = f"Make line {place.line} ({place.function}) cheaper: about {share:.0%} of the loading is spent there."
+    place, spent, lines = facts.locations[line], _with_slowed(facts, spent_ns), _costly_lines(facts, spent_ns)
+    share = spent[lines].sum() / max(int(spent.sum()), 1)
+    others = [str(facts.locations[one].line) for one in sorted(lines) if one != line]
+    there = f"there and on what needs the same ({', '.join(others)})" if others else "there"
+    words = f"Make line {place.line} ({place.function}) cheaper: about {share:.0%} of the loading is spent {there}."
     return _cheaper(words, facts, line)
 
 
@@ -211,12 +213,12 @@ def _named_line(facts: Facts, spent_ns: Int64) -> int:
     line = _slowest_line(facts, spent_ns)
     if line >= 0 and _cure(facts, line):
         return line
-    known = _costly_line(facts, spent_ns)
-    return line if known < 0 else known
+    spent = _with_slowed(facts, spent_ns)
+    return max(_costly_lines(facts, spent_ns), key=lambda one: int(spent[one]), default=line)
 
 
-def _costly_line(facts: Facts, spent_ns: Int64) -> int:
-    """The line of the user's that calls what is known to cost much, with a good part of the loading; -1 for none.
+def _costly_lines(facts: Facts, spent_ns: Int64) -> list[int]:
+    """Lines of the user's that call what is known to cost much, with a good part of the loading, and want the same.
 
     Lines with the same remedy count together: a row of a table that one makes is slow to read on the next ones.
     """
@@ -228,7 +230,7 @@ def _costly_line(facts: Facts, spent_ns: Int64) -> int:
         if line not in asking and (words := line_remedy(facts.trace, facts.locations[line], always=True)):
             groups[words].append(line)
     most = max(groups.values(), key=lambda lines: int(spent[lines].sum()), default=[])
-    return max(most, key=lambda line: int(spent[line])) if spent[most].sum() >= COSTLY * whole_ns and most else -1
+    return most if spent[most].sum() >= COSTLY * whole_ns else []
 
 
 def _with_slowed(facts: Facts, spent_ns: Int64) -> Int64:
