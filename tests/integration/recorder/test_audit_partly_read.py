@@ -55,6 +55,18 @@ def partly_read(loss_of: Callable[[Net, torch.Tensor], Any]) -> list[PartlyReadR
     return looked_at_all(step_of(loss_of)).account.partly_read
 
 
+def labels(count: int, ignored: int = -100) -> torch.Tensor:
+    """So many of them in each sequence; shape (4, 8)."""
+    found = torch.randint(8, 3 * WIDTH, (BATCH, LENGTH))
+    found[:, count:] = ignored
+    return found
+
+
+def shifted(net: Net, y: torch.Tensor) -> torch.Tensor:
+    targets = labels(3)[:, 1:].flatten()
+    return F.cross_entropy(y[:, :-1].flatten(0, 1), targets, reduction="sum")
+
+
 FEW: dict[str, tuple[Callable[[Net, torch.Tensor], Any], int]] = {
     "the last one": (lambda net, y: y[:, -1], 4),
     "a slice": (lambda net, y: y[:, 2:6:2], 8),
@@ -72,6 +84,21 @@ FEW: dict[str, tuple[Callable[[Net, torch.Tensor], Any], int]] = {
     "of the most likely": (lambda net, y: y.log_softmax(-1)[:, 0], 4),
     "averaged": (lambda net, y: (y * y.pow(2).mean(-1, keepdim=True).add(1e-6).rsqrt())[:, 0], 4),
     "checkpointed": (lambda net, y: checkpoint(net.small, y, use_reentrant=False)[:, 0], 4),
+    "with labels": (lambda net, y: F.cross_entropy(y.view(-1, 3 * WIDTH), labels(2).view(-1)), 8),
+    "with labels of another number": (
+        lambda net, y: F.cross_entropy(y.flatten(0, 1), labels(3, 0).flatten(), ignore_index=0),
+        12,
+    ),
+    "with labels of transposed ones": (lambda net, y: F.cross_entropy(y.transpose(1, 2), labels(2)), 8),
+    "with labels of images": (
+        lambda net, y: F.cross_entropy(y.unflatten(1, (2, -1)).movedim(-1, 1), labels(2).unflatten(1, (2, -1))),
+        8,
+    ),
+    "with labels shifted": (shifted, 8),
+    "with weights of labels": (
+        lambda net, y: F.nll_loss(y.log_softmax(-1).transpose(1, 2), labels(4), torch.rand(3 * WIDTH)),
+        16,
+    ),
 }
 
 
@@ -79,10 +106,9 @@ FEW: dict[str, tuple[Callable[[Net, torch.Tensor], Any], int]] = {
 def test_a_layer_is_found_some_positions_of_which_are_read(name: str):
     loss_of, count = FEW[name]
     found = partly_read(loss_of)
-    assert all(
-        (one.read_rows, one.rows, one.whole) == (count, BATCH * LENGTH, True) for one in found if one.read_rows > 1
-    )
-    (layer,) = [one for one in found if "aten::addmm" in {use.name for use in one.operators if use.unused}]
+    assert all((one.read_rows, one.whole) == (count, True) for one in found)
+    (layer,) = [one for one in found if one.rows == BATCH * LENGTH]
+    assert "aten::addmm" in {use.name for use in layer.operators if use.unused}
     assert {use.name for use in layer.backward if use.unused} >= {"aten::mm"}
 
 
@@ -127,12 +153,6 @@ def looked_into(use: Callable[[torch.Tensor], object]) -> Callable[[Net, torch.T
     return loss_of
 
 
-def masked(net: Net, y: torch.Tensor) -> torch.Tensor:
-    target = torch.full((BATCH * LENGTH,), -100)
-    target[3] = 1
-    return F.cross_entropy(y.flatten(0, 1), target, ignore_index=-100)
-
-
 ALL: dict[str, Callable[[Net, torch.Tensor], Any]] = {
     "all": lambda net, y: y,
     "more than half": lambda net, y: y[:, :5],
@@ -144,7 +164,13 @@ ALL: dict[str, Callable[[Net, torch.Tensor], Any]] = {
     "two halves": lambda net, y: y[:, :4].exp() + y[:, 4:].sigmoid(),
     "by two indices": lambda net, y: y[:, torch.arange(4)] + y[:, torch.arange(4, 8)],
     "as complex numbers": lambda net, y: torch.view_as_complex(y.unflatten(-1, (-1, 2)))[:, 0].abs(),
-    "a loss that leaves some out": masked,
+    "a loss that leaves a few out": lambda net, y: F.cross_entropy(y.flatten(0, 1), labels(5).flatten()),
+    "a loss that leaves a few transposed ones out": lambda net, y: F.cross_entropy(y.transpose(1, 2), labels(6)),
+    "a smooth loss": lambda net, y: F.cross_entropy(y.flatten(0, 1), labels(2).flatten(), label_smoothing=0.1),
+    "a loss over positions": lambda net, y: F.nll_loss(y.log_softmax(1).flatten(0, 1), labels(2).flatten()),
+    "a loss that multiplies": lambda net, y: (
+        F.cross_entropy(y.flatten(0, 1), labels(8).flatten(), reduction="none") * (torch.arange(32) < 8)
+    ),
     "among others": lambda net, y: y.softmax(1)[:, 0],
     "summed up": lambda net, y: y.cumsum(1)[:, -1],
     "normalised together": lambda net, y: F.layer_norm(y, (LENGTH, 3 * WIDTH))[:, 0],
@@ -206,6 +232,15 @@ def test_a_chain_is_one_row_with_its_first_line_and_that_of_the_most_work():
     assert looked_at_all(classifying(Classifier(mended=True), 32)).account.partly_read == []
 
 
+def test_what_a_loss_ignores_is_known_at_the_layer():
+    step = step_of(lambda net, y: F.cross_entropy(F.gelu(y).flatten(0, 1), labels(2, 7).flatten(), ignore_index=7))
+    (one,) = looked_at_all(step).account.partly_read
+    assert (one.read_rows, one.rows, one.ignored) == (8, 32, 7)
+    assert {use.name for use in one.operators if use.unused} >= {"aten::addmm", "aten::_log_softmax"}
+    assert {use.name for use in one.backward if use.unused} >= {"aten::mm", "aten::nll_loss_backward"}
+    assert [one.ignored for one in partly_read(lambda net, y: y[:, 0])] == [None]
+
+
 def test_the_last_of_several_layers_is_told_from_those_before_it_backward_too():
     layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(4))
 
@@ -251,11 +286,13 @@ def losses_and_gradients(step: Callable[[], None], modules: list[nn.Module], fou
         first = next(tensors_of((result,)), None)
         if len(watch.flow.operations) > number and number in found and first is not None and first.is_floating_point():
             with torch_compat.without_modes(), torch.no_grad():
-                rows = found[number].is_read
-                flat = torch.as_strided(
-                    first.data, (len(rows), first.numel() // len(rows)), (first.numel() // len(rows), 1), 0
-                )
-                flat[~torch.from_numpy(rows)] = 7.0
+                rows = torch.from_numpy(found[number].is_read)
+                if function is torch.ops.aten._log_softmax.default and first.is_contiguous():
+                    by_row = first.data.movedim(args[1], -1)
+                    by_row[~rows.view(by_row.shape[:-1])] = 7.0
+                else:
+                    width = first.numel() // len(rows)
+                    torch.as_strided(first.data, (len(rows), width), (width, 1), 0)[~rows] = 7.0
 
     torch.manual_seed(5)
     failures: list[Exception] = []

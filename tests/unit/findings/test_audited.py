@@ -465,6 +465,16 @@ def test_of_a_result_that_is_partly_read_the_other_rows_are_saved_in_both_passes
     assert "before train.py" not in found_in(findings_of, partly(first=0), "DS037").remedy.text
 
 
+def test_positions_that_a_loss_leaves_out_are_named_by_their_label(findings_of):
+    remedy = found_in(findings_of, partly(ignored=-100), "DS037").remedy.text
+    assert remedy.endswith(
+        "first before train.py:21: `keep = labels != -100`, then `head(hidden[keep])` for the loss of `labels[keep]`."
+    )
+    some = found_in(findings_of, partly(ignored=0, whole=False, operators=[[0, "aten::mm", 2, 1]]), "DS037").remedy.text
+    assert some.startswith("The loss leaves targets of 0 out.")
+    assert "`logits_to_keep` in transformers" in some
+
+
 def test_where_only_some_calls_compute_too_much_a_finding_is_worth_more_and_says_so(findings_of):
     some = partly(whole=False, operators=[[0, "aten::mm", 2, 1]])
     found = found_in(findings_of, some, "DS037")

@@ -120,6 +120,10 @@ def _calls(one: PartlyReadResults) -> str:
 
 def _partly_read_remedy(facts: Facts, one: PartlyReadResults) -> str:
     words = "Each position is computed by itself. Take the positions first"
+    if one.ignored is not None:
+        words = (
+            f"The loss leaves targets of {one.ignored} out. Each position is computed by itself. Take the rest first"
+        )
     if not one.whole:
         return (
             f"{words}, where these calls come last: a last layer of attention needs keys and values of all positions, "
@@ -127,6 +131,9 @@ def _partly_read_remedy(facts: Facts, one: PartlyReadResults) -> str:
             "transformers)."
         )
     before = f" before {place_words(facts, one.first)}" if one.first != one.place else ""
+    if one.ignored is not None:
+        keep = f"labels != {one.ignored}"
+        return f"{words}{before}: `keep = {keep}`, then `head(hidden[keep])` for the loss of `labels[keep]`."
     return (
         f"{words}{before}: `head(x[:, -1])` in place of `head(x)[:, -1]`, `head(x[mask])` in place of `head(x)[mask]`."
     )

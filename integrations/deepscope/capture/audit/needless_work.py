@@ -243,7 +243,7 @@ def partly_read(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: S
             mine = {n for n in together if (places.number_of(paths[operations[n].call.path][-1]) not in mixed) == whole}
             if not mine:
                 continue
-            most = max(mine, key=lambda n: (operations[n].flops, operations[n].result_bytes, -n))
+            most = max(mine, key=lambda n: (operations[n].flops, operations[n].result_bytes, -few[n].is_read.size, -n))
             nodes = frozenset().union(*(few[number].nodes for number in mine))
             found.append(
                 PartlyReadResults(
@@ -253,6 +253,7 @@ def partly_read(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: S
                     read_rows=few[most].read_rows,
                     whole=whole,
                     result_bytes=sum(operations[number].result_bytes for number in mine),
+                    ignored=few[most].ignored,
                     operators=work.uses(mine),
                     backward=work.backward_uses_of_nodes(mine, nodes),
                 )

@@ -25,7 +25,17 @@ _FINE = 1 << 20
 _POINTWISE = getattr(torch.Tag, "pointwise", None)
 _BY_ELEMENT = frozenset(
     f"aten::{name}"
-    for name in ("_to_copy", "native_dropout", "masked_fill", "threshold", "hardtanh", "hardswish", "elu", "leaky_relu")
+    for name in (
+        "_to_copy",
+        "clone",
+        "native_dropout",
+        "masked_fill",
+        "threshold",
+        "hardtanh",
+        "hardswish",
+        "elu",
+        "leaky_relu",
+    )
 )
 """Operators by element that some versions of torch do not tag as such."""
 MATRIX_PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"})
@@ -47,20 +57,39 @@ class Rows(NamedTuple):
     """So many of the result's first ones count its rows."""
     arguments: frozenset[int] | None
     """Whose first dimensions are those of the result; None for all, expanded to the result's shape."""
+    along: int = -1
+    """The dimension of the result and of these arguments that counts as their last one."""
+
+    def laid_out(self, tensor: torch.Tensor) -> tuple[Sizes, Sizes]:
+        """The shape and the strides of a result, or of an argument that is read row by row, its rows first."""
+        shape, strides = list(tensor.shape), list(tensor.stride())
+        if self.along != -1:
+            shape.append(shape.pop(self.along))
+            strides.append(strides.pop(self.along))
+        return tuple(shape), tuple(strides)
 
     def read(self, place: int, argument: torch.Tensor, result: torch.Tensor) -> tuple[Sizes, Sizes] | None:
         """Shape and strides of what is read of an argument, its rows first; None where all is read for each row."""
         if self.arguments is None:
             return _expanded(argument, tuple(result.shape))
-        is_by_row = place in self.arguments and argument.shape[: self.dimensions] == result.shape[: self.dimensions]
-        return (tuple(argument.shape), tuple(argument.stride())) if is_by_row else None
+        if place not in self.arguments:
+            return None
+        found = self.laid_out(argument)
+        return found if found[0][: self.dimensions] == self.laid_out(result)[0][: self.dimensions] else None
+
+
+def is_by_element(name: str, function: Any) -> bool:
+    """Whether an operator computes each element of its result from one of each argument."""
+    return _POINTWISE in getattr(function, "tags", ()) or name.removesuffix("_") in _BY_ELEMENT
 
 
 def rows_of(name: str, returned: Returned, result: torch.Tensor) -> Rows | None:
     """What an operator makes row by row; None where it does not."""
-    if _POINTWISE in getattr(returned.function, "tags", ()) or name.removesuffix("_") in _BY_ELEMENT:
+    if is_by_element(name, returned.function):
         is_fine = result.numel() <= _FINE
         return Rows(result.dim() if is_fine else max(result.dim() - 1, 0), None)
+    if name in _SOFTMAX and result.dim():
+        return Rows(result.dim() - 1, frozenset({0}), int(returned.args[1]) % result.dim() - result.dim())
     dimensions = _leading_dimensions(name, returned, result)
     return None if dimensions is None else Rows(dimensions, frozenset({_PLACES.get(name, 0)}))
 
@@ -73,11 +102,7 @@ def _leading_dimensions(name: str, returned: Returned, result: torch.Tensor) -> 
         return int(result.dim()) - 1
     if name.startswith(_ATTENTION):
         return 3 if result.dim() == 4 else None
-    is_along_last = (
-        (name in _NORMS and len(args[1]) == 1)
-        or (name in _SOFTMAX and last >= 0 and int(args[1]) % (last + 1) == last)
-        or (name in _REDUCTIONS and _is_over_last(returned, last))
-    )
+    is_along_last = (name in _NORMS and len(args[1]) == 1) or (name in _REDUCTIONS and _is_over_last(returned, last))
     return last if last >= 0 and is_along_last else None
 
 
@@ -106,6 +131,7 @@ def _expanded(argument: torch.Tensor, shape: Sizes) -> tuple[Sizes, Sizes] | Non
 
 
 _TAKING = frozenset({"aten::index", "aten::index_select", "aten::gather"})
+_LOSSES = frozenset({"aten::nll_loss_forward", "aten::nll_loss2d_forward"})
 
 
 class Taken(NamedTuple):
@@ -114,10 +140,14 @@ class Taken(NamedTuple):
     starts: Places
     shape: Sizes
     strides: Sizes
+    ignored: int | None = None
+    """The target whose rows a loss leaves out."""
 
 
 def taken_from(name: str, args: Sequence[Any]) -> Taken | None:
-    """What an operator takes of its first argument by indices; None where it takes none, or too many."""
+    """What an operator takes of its first argument by indices or targets; None where it takes none, or too many."""
+    if name in _LOSSES:
+        return _with_targets(args)
     if name not in _TAKING or not is_plain(args[0]):
         return None
     source: torch.Tensor = args[0]
@@ -147,6 +177,20 @@ def taken_from(name: str, args: Sequence[Any]) -> Taken | None:
     if taken is None or taken.numel() > MOST:
         return None
     return Taken(taken.reshape(-1).cpu().numpy(), inner, tuple(source.stride()[count:]))
+
+
+def _with_targets(args: Sequence[Any]) -> Taken | None:
+    """What a loss reads of the logarithms of probabilities: not the rows whose target is the one to ignore."""
+    source, target, _, _, ignored = args[:5]
+    if not (is_plain(source) and is_plain(target)) or target.numel() > MOST or source.dim() < 2:
+        return None
+    with torch_compat.without_modes(), torch.no_grad():
+        rows = source.detach().movedim(1, -1)
+        places = _places(rows, rows.dim() - 1)
+        if places is None or places.shape != target.shape:
+            return None
+        counted = places[target != ignored].cpu().numpy()
+    return Taken(counted, (rows.size(-1),), (rows.stride(-1),), int(ignored))
 
 
 def _has_places(index: torch.Tensor) -> bool:

@@ -16,7 +16,16 @@ import torch
 
 from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of
 from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain, is_strided
-from deepscope.capture.audit.operator_rows import MOST, Places, Sizes, Taken, reads_shape_alone, rows_of, taken_from
+from deepscope.capture.audit.operator_rows import (
+    MOST,
+    Places,
+    Rows,
+    Sizes,
+    Taken,
+    reads_shape_alone,
+    rows_of,
+    taken_from,
+)
 
 Mask = npt.NDArray[np.bool_]
 """Which rows are read, in the order in which they lie; shape (rows,)."""
@@ -30,6 +39,8 @@ class PartlyRead(NamedTuple):
     """The operations that read it row by row."""
     nodes: frozenset[int]
     """Of autograd's graph: backward they make a gradient of the whole of that of a part."""
+    ignored: int | None = None
+    """The target whose rows a loss leaves out, where some are read by one that does so."""
 
     @property
     def read_rows(self) -> int:
@@ -38,7 +49,7 @@ class PartlyRead(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """Where the rows of a result lie: all of a storage, each row in one piece."""
+    """Where the rows of a result lie: all of a storage, each row in one piece, or so many rows by turns."""
 
     storage: int
     element_size: int
@@ -48,6 +59,12 @@ class _Result(NamedTuple):
     width: int
     """Elements of a row."""
     rows: int
+    step: int = 1
+    """From one element of a row to the next: as many rows lie among each other."""
+
+    def rows_at(self, places: Places) -> Places:
+        """The numbers of the rows that elements are of, in the order in which the rows lie."""
+        return places // (self.width * self.step) * self.step + places % self.step
 
 
 class _Read(NamedTuple):
@@ -62,6 +79,8 @@ class _Read(NamedTuple):
     """Of what is read at each start, for each row."""
     strides: Sizes
     nodes: tuple[int, ...]
+    """As of `PartlyRead`."""
+    ignored: int | None = None
     """As of `PartlyRead`."""
 
 
@@ -89,7 +108,7 @@ class RowReads:
         rows = rows_of(facts.name, returned, first) if makes and first is not None and len(added) == 1 else None
         result = None
         if first is not None and rows is not None and (not written or (len(written) == 1 and written[0] is first)):
-            result = self._laid_out(first, rows.dimensions)
+            result = self._laid_out(first, rows)
         for place, argument in enumerate(returned.given):
             for tensor in tensors_of((argument,)):
                 maker = self._maker_of(tensor)
@@ -119,7 +138,7 @@ class RowReads:
     def partly_read(self) -> dict[int, PartlyRead]:
         """By operation, where some rows are read and some are not; results that somebody may still read are read."""
         masks: dict[int, Mask] = {}
-        found = {}
+        found: dict[int, PartlyRead] = {}
         for number, result in reversed(self._results.items()):
             reads = self._reads.get(number)
             flow = self._flow
@@ -131,7 +150,9 @@ class RowReads:
                 masks[number] = mask
                 readers = frozenset(one.reader for one in reads)
                 nodes = frozenset(node for one in reads for node in one.nodes)
-                found[number] = PartlyRead(mask, readers, nodes)
+                left_out = (*(one.ignored for one in reads), *(found[one].ignored for one in readers & found.keys()))
+                ignored = next((target for target in left_out if target is not None), None)
+                found[number] = PartlyRead(mask, readers, nodes, ignored)
         return found
 
     def _maker_of(self, tensor: torch.Tensor) -> int | None:
@@ -147,22 +168,27 @@ class RowReads:
             return None
         return maker
 
-    def _laid_out(self, tensor: torch.Tensor, dimensions: int) -> _Result | None:
-        """How a result of so many dimensions of rows lies; None where its rows are not in one piece each."""
-        key, shape, strides = self._flow.key_of(tensor), tuple(tensor.shape), tensor.stride()
-        width = prod(shape[dimensions:])
-        step = 1
-        for size, stride in zip(reversed(shape[dimensions:]), reversed(strides[dimensions:]), strict=True):
-            if size > 1 and stride != step:
+    def _laid_out(self, tensor: torch.Tensor, made: Rows) -> _Result | None:
+        """How a result with such rows lies; None where its rows are neither in one piece each nor by turns."""
+        key, dimensions = self._flow.key_of(tensor), made.dimensions
+        shape, strides = made.laid_out(tensor)
+        width, first = prod(shape[dimensions:]), 1
+        inner = [one for one in zip(shape[dimensions:], strides[dimensions:], strict=True) if one[0] > 1]
+        if inner and made.along != -1:
+            first = inner[-1][1]
+        end = first
+        for size, stride in reversed(inner):
+            if stride != end:
                 return None
-            step *= size
+            end *= size
         rows = prod(shape[:dimensions])
         if not key or rows < 2 or not width or rows > MOST or not covers_storage(tensor):
             return None
         by_row = strides[:dimensions]
-        if any(size > 1 and (stride % width or not stride) for size, stride in zip(shape, by_row, strict=False)):
+        lie_apart = (0 < stride < first or stride % end == 0 < stride for stride in by_row)
+        if not all(size == 1 or is_apart for size, is_apart in zip(shape, lie_apart, strict=False)):
             return None
-        return _Result(key, tensor.element_size(), shape[:dimensions], tuple(by_row), width, rows)
+        return _Result(key, tensor.element_size(), shape[:dimensions], by_row, width, rows, first)
 
     def _read(
         self,
@@ -188,7 +214,7 @@ class RowReads:
 
     def _take(self, tensor: torch.Tensor, maker: int, node: int, taken: Taken) -> None:
         nodes = (*self._nodes(tensor, maker), node)
-        self._reads[maker].append(_Read(-1, (), taken.starts, taken.shape, taken.strides, nodes))
+        self._reads[maker].append(_Read(-1, (), taken.starts, taken.shape, taken.strides, nodes, taken.ignored))
 
     def _nodes(self, tensor: torch.Tensor, maker: int) -> Iterator[int]:
         """The nodes of the views that lead from a result to a tensor."""
@@ -212,9 +238,9 @@ class RowReads:
                     if prod(n for n, step in zip(shape, strides, strict=True) if step) >= result.rows * result.width:
                         return None
                 else:
-                    lies = _grid(reader.shape, reader.strides) // reader.width
+                    lies = reader.rows_at(_grid(reader.shape, reader.strides))
                     starts = starts + _grid(reader.shape, one.by_row)[rows_read[lies]]
-            if not _mark(mask, result.width, starts, shape, strides):
+            if not _mark(mask, result, starts, shape, strides):
                 return None
         return mask
 
@@ -227,17 +253,20 @@ def _grid(shape: Sizes, strides: Sizes) -> Places:
     return found
 
 
-def _mark(mask: Mask, width: int, starts: Places, shape: Sizes, strides: Sizes) -> bool:
-    """Mark the rows, `width` elements each, that a part of this shape at each start may touch; False for too many."""
+def _mark(mask: Mask, result: _Result, starts: Places, shape: Sizes, strides: Sizes) -> bool:
+    """Mark the rows that a part of this shape at each start may touch; False for too many."""
+    end, step = result.width * result.step, result.step
     sides = [(size, stride) for size, stride in zip(shape, strides, strict=True) if stride and size > 1]
-    apart = [(size, stride) for size, stride in sides if stride >= width]
+    apart = [(size, stride) for size, stride in sides if stride >= end or stride % step]
     if len(starts) * prod(size for size, _ in apart) > MOST or not prod(shape):
         return not prod(shape)
-    within = sum((size - 1) * stride for size, stride in sides if stride < width)
+    within = sum((size - 1) * stride for size, stride in sides if (size, stride) not in apart)
     starts = (starts[:, None] + _grid(*(tuple(zip(*apart, strict=True)) or ((), ()))[:2])).reshape(-1)
-    first, last = starts // width, (starts + within) // width
+    first, last = result.rows_at(starts), result.rows_at(starts + within)
     if (first == last).all():
         mask[first] = True
+    elif step > 1:
+        return False
     else:
         edges = np.zeros(len(mask) + 1, np.int64)
         np.add.at(edges, first, 1)

@@ -208,6 +208,8 @@ class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether that holds each time that these lines call these operators."""
     result_bytes: Count = 0
     operators: list[OperatorUse] = []
+    ignored: int | None = None
+    """The target whose rows a loss leaves out, where such a loss reads the others."""
     """Of the forward work at these lines; `unused` are those of which some rows are read."""
     backward: list[OperatorUse] = []
     """The same of backward work."""
