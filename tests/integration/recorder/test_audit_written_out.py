@@ -59,6 +59,15 @@ def logarithm_of_softmax(x: torch.Tensor) -> torch.Tensor:
     return torch.log(torch.softmax(x, dim=-1))
 
 
+def logarithm_among_others(x: torch.Tensor) -> torch.Tensor:
+    chosen = x[:, :-1].contiguous() / 2.0
+    return torch.log(F.softmax(chosen, dim=-1)) * x[:, 1:]
+
+
+def logarithm_of_a_module(x: torch.Tensor) -> torch.Tensor:
+    return nn.Softmax(-1)(x).log().sum(-1)
+
+
 def cross_entropy(x: torch.Tensor) -> torch.Tensor:
     labels = F.one_hot(torch.randint(32, (64,)), 32).float()
     return -(labels * F.log_softmax(x, dim=-1)).sum(dim=-1)
@@ -99,6 +108,8 @@ def kinds(function: Function) -> list[str]:
         (rectified_by_where, "relu"),
         (softmax, "softmax"),
         (logarithm_of_softmax, "log_softmax"),
+        (logarithm_among_others, "log_softmax"),
+        (logarithm_of_a_module, "log_softmax"),
         (cross_entropy, "cross_entropy"),
         (LayerNorm(by_deviation=True), "layer_norm"),
         (LayerNorm(by_deviation=False), "layer_norm"),
@@ -124,13 +135,34 @@ def standardized_by_column(x: torch.Tensor) -> torch.Tensor:
     return (x - x.mean(0, keepdim=True)) / (x.std(0, keepdim=True) + 1e-6)
 
 
+def entropy(x: torch.Tensor) -> torch.Tensor:
+    shares = torch.softmax(x, dim=-1)
+    return (shares * shares.log()).sum(-1)
+
+
+def logarithm_of_some(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, dim=-1)[:, 0].log()
+
+
 def whole_softmax(x: torch.Tensor) -> torch.Tensor:
     powers = torch.exp(x)
     return powers / powers.sum()
 
 
 @pytest.mark.parametrize(
-    "function", [F.gelu, F.silu, torch.relu, nn.LayerNorm(32), gate, two_sources, standardized_by_column, whole_softmax]
+    "function",
+    [
+        F.gelu,
+        F.silu,
+        torch.relu,
+        nn.LayerNorm(32),
+        gate,
+        two_sources,
+        standardized_by_column,
+        entropy,
+        logarithm_of_some,
+        whole_softmax,
+    ],
 )
 def test_operators_of_torch_and_other_functions_are_none(function: Function):
     assert kinds(function) == []

@@ -487,6 +487,30 @@ def test_where_only_some_calls_compute_too_much_a_finding_is_worth_more_and_says
     assert findings_of(recorded(partly(read_rows=768 * 7 // 10, backward=[], whole=False)), "DS037") == []
 
 
+def cheaper(kind: str, **changes: Any) -> dict[str, Any]:
+    row = {"place": 0, "kind": kind, "name": "aten::mm", "shape": [8, 4], "times": 1, "needed": 0.25}
+    row["operators"], row["backward"] = [[0, "aten::mm", 1, 1]], [[0, "aten::mm", 2, 2]]
+    return {"places": PLACES, "cheaper": [row | changes]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "remedy"),
+    [
+        ("softmax_before", "a softmax normalises once more what is normalised here ([8, 4])", "`log_softmax(x / t)`"),
+        ("softmax_again", "log_softmax of what are logarithms of probabilities already ([8, 4])", "`F.nll_loss"),
+        ("log_softmax", "log_softmax is written out: 1 operators go through [8, 4]", "`torch.log_softmax(x, -1)`"),
+    ],
+)
+def test_a_cheaper_operator_is_named_and_saves_the_rest_in_both_passes(
+    findings_of, kind: str, message: str, remedy: str
+):
+    found = found_in(findings_of, cheaper(kind), "DS047")
+    assert found.message.startswith(message)
+    assert "train.py" not in found.message
+    assert remedy in found.remedy.text
+    assert found.saving_ns == found.evidence["work_ns"] * 3 // 4
+
+
 def test_more_rows_read_than_there_are_save_nothing(findings_of):
     assert findings_of(recorded(partly(read_rows=800)), "DS037") == []
 

@@ -67,6 +67,14 @@ _ADVICE: dict[OperatorChoice, _Advice] = {
         "of a product ({shape}) the diagonal alone is read",
         "`(a * b.mT).sum(-1)` is the diagonal of `a @ b`, `(a * b.mT).sum()` its trace.",
     ),
+    "softmax_before": _Advice(
+        "a softmax normalises once more what is normalised here ({shape})",
+        "Give it the numbers from before: `log_softmax(log_softmax(x) / t)` is `log_softmax(x / t)`.",
+    ),
+    "softmax_again": _Advice(
+        "log_softmax of what are logarithms of probabilities already ({shape}) changes nothing",
+        "Leave it out. `F.cross_entropy` begins with it; `F.nll_loss(x, labels)` is the rest of it.",
+    ),
 }
 _FUNCTIONS: dict[OperatorChoice, str] = {
     "gelu": "`F.gelu(x)`, and where it is written with `tanh` `F.gelu(x, approximate='tanh')`.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect
 from collections import Counter, defaultdict
@@ -20,7 +21,7 @@ from deepscope.capture.audit.padding import Lookup
 from deepscope.capture.audit.places import NumberedPlaces, PathEntry, outermost_of, wholly
 from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
-from deepscope.capture.audit.written_out import written_out
+from deepscope.capture.audit.written_out import OF_LIBRARIES, written_out
 from deepscope.trace.format.audit import (
     CheaperOperator,
     CopyNeed,
@@ -252,8 +253,8 @@ def partly_read(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: S
                     rows=len(few[most].is_read),
                     read_rows=few[most].read_rows,
                     whole=whole,
-                    result_bytes=sum(operations[number].result_bytes for number in mine),
                     ignored=few[most].ignored,
+                    result_bytes=sum(operations[number].result_bytes for number in mine),
                     operators=work.uses(mine),
                     backward=work.backward_uses_of_nodes(mine, nodes),
                 )
@@ -435,7 +436,8 @@ def cheaper_operators(
     mine = {number for number, _ in work.forward}
     groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
     claimed = {number for number in mine if _is_of_one_hot(watch, number)}  # `broadcasts` has these
-    for one in (*watch.cheaper.all(work.readers), *written_out(watch, work)):
+    seen = (watch.normalisations, watch.cheaper)
+    for one in itertools.chain(*(one.all(work.readers) for one in seen), written_out(watch, work)):
         is_free = one.members <= mine and claimed.isdisjoint(one.members)
         if is_free and one.number in live and one.number not in repeats and one.needed <= _MOST_NEEDED:
             claimed |= one.members
@@ -443,6 +445,7 @@ def cheaper_operators(
     found = []
     for (place, kind), choices in groups.items():
         largest = max((operations[one.number] for one in choices), key=lambda one: one.result_bytes)
+        is_of_library = kind in OF_LIBRARIES and not largest.call.is_direct
         members = {number for one in choices for number in one.members}
         found.append(
             CheaperOperator(
@@ -451,7 +454,7 @@ def cheaper_operators(
                 name=largest.name,
                 shape=list(largest.shape),
                 times=len(choices),
-                module="" if largest.call.is_direct or not largest.call.modules else largest.call.modules[-1],
+                module=largest.call.modules[-1] if is_of_library and largest.call.modules else "",
                 needed=max(_LEAST_NEEDED, *(one.needed for one in choices)),
                 operators=work.uses(members),
                 backward=work.backward_uses_of_nodes(members, set()),

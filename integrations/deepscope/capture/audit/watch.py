@@ -20,6 +20,7 @@ from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.copies import Copies, parameter_storages
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
+from deepscope.capture.audit.normalisations import Normalisations
 from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
@@ -148,6 +149,7 @@ class Watch:
         self.slices = SliceUses(self.flow)
         self.row_reads = RowReads(self.flow)
         self.cheaper = CheaperOperators(self.flow)
+        self.normalisations = Normalisations(self.flow)
         self.repeats = Repeats(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
         fixed = fixed_storages(self.flow, modules, optimizers)
@@ -204,6 +206,7 @@ class Watch:
         makes = not self.step and not call.is_loading
         self.row_reads.note(added, facts, returned, node=node, makes=makes)
         self.cheaper.note(added, facts, returned, makes=makes)
+        self.normalisations.note(added, facts, returned, makes=makes)
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs

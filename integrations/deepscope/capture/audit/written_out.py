@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Operation
+from deepscope.capture.audit.normalisations import LOG, LOG_SOFTMAX, SOFTMAX
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import PathEntry
 from deepscope.capture.audit.watch import Watch
@@ -66,19 +67,17 @@ _SIGNATURES = (
     _signature("leaky_relu", "where mul", one_of=_COMPARISONS, operators=(3, 3)),
     _signature("relu", "where", "zeros_like", one_of=_COMPARISONS, operators=(2, 3)),
     _signature("relu", "maximum zeros_like", operators=(2, 2)),
-    _signature("log_softmax", "_softmax log", "neg mean sum mul"),
     _signature("softmax", "exp sum div", "sub max amax log", is_along_last=True),
     *(
         _signature("layer_norm", needs, "add div mul pow square", one_of=one_of, operators=(4, 16), is_along_last=True)
         for needs, one_of in (("sub mean", _SPREADS), ("sub var_mean", frozenset({"sqrt", "rsqrt"})))
     ),
 )
-_LOG_SOFTMAX = "aten::_log_softmax"
 _SUMS = frozenset({"aten::sum", "aten::mean"})
 
 _Function = tuple[tuple[PathEntry, ...], object, int]
 """The lines that lead to a running function, its code, and the `id` of the innermost module around it."""
-_OF_LIBRARIES = frozenset({"gelu"})
+OF_LIBRARIES = frozenset({"gelu"})
 """What a library's configuration may choose another operator for."""
 
 
@@ -88,9 +87,10 @@ def written_out(watch: Watch, work: StepWork) -> Iterator[Choice]:
     for numbers in _regions(watch, work):
         region = [operations[number] for number in numbers]
         kind = next((one.kind for one in _SIGNATURES if one.holds(region)), None)
-        if kind in _OF_LIBRARIES or (kind is not None and all(one.call.is_direct for one in region)):
+        if kind in OF_LIBRARIES or (kind is not None and all(one.call.is_direct for one in region)):
             most = max(numbers, key=lambda number: (operations[number].result_bytes, number))
             yield Choice(kind, most, frozenset(numbers), _NEEDED[kind])
+    yield from _logarithms(watch, work)
     yield from _cross_entropies(watch, work)
 
 
@@ -127,6 +127,17 @@ def _is_along_last(one: Operation, region: Sequence[Operation]) -> bool:
     return is_row or _short_name(one) not in _REDUCTIONS
 
 
+def _logarithms(watch: Watch, work: StepWork) -> Iterator[Choice]:
+    """A line's logarithms of a softmax that nobody else reads, whatever is called before and behind."""
+    operations = watch.flow.operations
+    for number, one in work.forward:
+        if one.name == LOG and one.call.is_direct and len(one.inputs) == 1:
+            (softmax,) = one.inputs
+            is_all = operations[softmax].name == SOFTMAX and prod(operations[softmax].shape) == prod(one.shape)
+            if is_all and work.readers[softmax] == [number]:
+                yield Choice("log_softmax", number, frozenset({number, softmax}), _NEEDED["log_softmax"])
+
+
 def _cross_entropies(watch: Watch, work: StepWork) -> Iterator[Choice]:
     """Products of logarithms of a softmax and one-hot vectors, and their sums."""
     operations = watch.flow.operations
@@ -135,7 +146,7 @@ def _cross_entropies(watch: Watch, work: StepWork) -> Iterator[Choice]:
         is_copy = one.name == "aten::_to_copy" and not one_hot.isdisjoint(one.inputs)
         if number in watch.one_hots or is_copy:
             one_hot.add(number)
-        logarithms = {source for source in one.inputs if operations[source].name == _LOG_SOFTMAX}
+        logarithms = {source for source in one.inputs if operations[source].name == LOG_SOFTMAX}
         if one.name == "aten::mul" and logarithms and not one_hot.isdisjoint(one.inputs):
             readers = (reader for reader in work.readers[number] if operations[reader].step == 0)
             sums = {reader for reader in readers if operations[reader].name in _SUMS}

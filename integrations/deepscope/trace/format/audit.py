@@ -23,12 +23,14 @@ end of a loop that copies all that it has got so far again and again."""
 
 OperatorChoice = Literal[
     "zeros", "order", "sort", "values", "symmetric", "inverse", "real", "part", "diagonal",
+    "softmax_before", "softmax_again",
     "gelu", "silu", "relu", "leaky_relu", "layer_norm", "softmax", "log_softmax", "cross_entropy",
 ]  # fmt: skip
 """Why a cheaper operator would do: a factor of a product is mostly zeros; the other order of two products needs less;
 the ends of an order are read; the values of a decomposition alone, or it is of a symmetric matrix; an inverse is only
-multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product; or
-what is written out in several operators is one of these functions."""
+multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product; a
+softmax follows that normalises once more, or is the one that does so; or what is written out in
+several operators is one of these functions."""
 
 
 class AuditedPlace(msgspec.Struct, array_like=True, frozen=True):
@@ -206,10 +208,10 @@ class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """That a later operator reads."""
     whole: bool = False
     """Whether that holds each time that these lines call these operators."""
-    result_bytes: Count = 0
-    operators: list[OperatorUse] = []
     ignored: int | None = None
     """The target whose rows a loss leaves out, where such a loss reads the others."""
+    result_bytes: Count = 0
+    operators: list[OperatorUse] = []
     """Of the forward work at these lines; `unused` are those of which some rows are read."""
     backward: list[OperatorUse] = []
     """The same of backward work."""
