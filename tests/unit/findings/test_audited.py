@@ -496,6 +496,7 @@ def cheaper(kind: str, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "message", "remedy"),
     [
+        ("diagonal_matrices", "operators for full matrices go through diagonal ones ([8, 4])", "Independent(Normal"),
         ("softmax_before", "a softmax normalises once more what is normalised here ([8, 4])", "`log_softmax(x / t)`"),
         ("softmax_again", "log_softmax of what are logarithms of probabilities already ([8, 4])", "`F.nll_loss"),
         ("log_softmax", "log_softmax is written out: 1 operators go through [8, 4]", "`torch.log_softmax(x, -1)`"),
@@ -509,6 +510,11 @@ def test_a_cheaper_operator_is_named_and_saves_the_rest_in_both_passes(
     assert "train.py" not in found.message
     assert remedy in found.remedy.text
     assert found.saving_ns == found.evidence["work_ns"] * 3 // 4
+
+
+def test_other_lines_that_make_diagonal_matrices_are_named_beside_the_first(findings_of):
+    found = found_in(findings_of, cheaper("diagonal_matrices", others=[2]), "DS047")
+    assert found.message.endswith("([8, 4]), as at train.py:21")
 
 
 def test_more_rows_read_than_there_are_save_nothing(findings_of):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at, place_words
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.quantities import count_text
@@ -67,6 +67,12 @@ _ADVICE: dict[OperatorChoice, _Advice] = {
         "of a product ({shape}) the diagonal alone is read",
         "`(a * b.mT).sum(-1)` is the diagonal of `a @ b`, `(a * b.mT).sum()` its trace.",
     ),
+    "diagonal_matrices": _Advice(
+        "operators for full matrices go through diagonal ones ({shape}){others}",
+        "Work with the vector of what is on the diagonal: `Independent(Normal(mean, std), 1)` in place of "
+        "`MultivariateNormal(mean, torch.diag_embed(std**2))`; `d[:, None] * x` is `torch.diag(d) @ x`, `1 / d` the "
+        "inverse, `d.sqrt()` the Cholesky factor, `d.log().sum(-1)` the logarithm of the determinant.",
+    ),
     "softmax_before": _Advice(
         "a softmax normalises once more what is normalised here ({shape})",
         "Give it the numbers from before: `log_softmax(log_softmax(x) / t)` is `log_softmax(x / t)`.",
@@ -121,10 +127,16 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 shape=one.shape,
                 needed=one.needed,
                 operators=sum(use.unused for use in one.operators) // max(one.times, 1),
+                others=_as_at(facts, one.others),
             ),
             evidence={"work_ns": work_ns, "needed_ratio": round(one.needed, 3), "calls_per_step": one.times},
             remedy=remedy.format(values=values) if values else remedy,
         )
+
+
+def _as_at(facts: Facts, places: Iterable[int]) -> str:
+    words = [place_words(facts, place) for place in places]
+    return f", as at {', '.join(words)}" if words else ""
 
 
 def _calls(one: CheaperOperator) -> str:

@@ -49,6 +49,8 @@ class Choice(NamedTuple):
     """With those that come with it."""
     needed: float
     """The share of their work that is left."""
+    others: tuple[int, ...] = ()
+    """Operations that such work begins with as well."""
 
 
 class _Read(NamedTuple):

@@ -436,7 +436,7 @@ def cheaper_operators(
     mine = {number for number, _ in work.forward}
     groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
     claimed = {number for number in mine if _is_of_one_hot(watch, number)}  # `broadcasts` has these
-    seen = (watch.normalisations, watch.cheaper)
+    seen = (watch.diagonals, watch.normalisations, watch.cheaper)
     for one in itertools.chain(*(one.all(work.readers) for one in seen), written_out(watch, work)):
         is_free = one.members <= mine and claimed.isdisjoint(one.members)
         if is_free and one.number in live and one.number not in repeats and one.needed <= _MOST_NEEDED:
@@ -447,6 +447,11 @@ def cheaper_operators(
         largest = max((operations[one.number] for one in choices), key=lambda one: one.result_bytes)
         is_of_library = kind in OF_LIBRARIES and not largest.call.is_direct
         members = {number for one in choices for number in one.members}
+        others = {
+            places.number_of(paths[operations[number].call.path][-1])
+            for one in choices
+            for number in mine.intersection(one.others)
+        }
         found.append(
             CheaperOperator(
                 place=place,
@@ -456,6 +461,7 @@ def cheaper_operators(
                 times=len(choices),
                 module=largest.call.modules[-1] if is_of_library and largest.call.modules else "",
                 needed=max(_LEAST_NEEDED, *(one.needed for one in choices)),
+                others=sorted(others - {place}),
                 operators=work.uses(members),
                 backward=work.backward_uses_of_nodes(members, set()),
             )

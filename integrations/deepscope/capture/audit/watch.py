@@ -18,6 +18,7 @@ from deepscope.capture import torch_compat
 from deepscope.capture.audit.cheaper_operators import CheaperOperators
 from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.copies import Copies, parameter_storages
+from deepscope.capture.audit.diagonal_matrices import DiagonalMatrices
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.normalisations import Normalisations
@@ -150,6 +151,7 @@ class Watch:
         self.row_reads = RowReads(self.flow)
         self.cheaper = CheaperOperators(self.flow)
         self.normalisations = Normalisations(self.flow)
+        self.diagonals = DiagonalMatrices(self.flow)
         self.repeats = Repeats(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
         fixed = fixed_storages(self.flow, modules, optimizers)
@@ -207,6 +209,7 @@ class Watch:
         self.row_reads.note(added, facts, returned, node=node, makes=makes)
         self.cheaper.note(added, facts, returned, makes=makes)
         self.normalisations.note(added, facts, returned, makes=makes)
+        self.diagonals.note(added, facts, returned, makes=makes, is_direct=call.is_direct)
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs

@@ -23,13 +23,13 @@ end of a loop that copies all that it has got so far again and again."""
 
 OperatorChoice = Literal[
     "zeros", "order", "sort", "values", "symmetric", "inverse", "real", "part", "diagonal",
-    "softmax_before", "softmax_again",
+    "softmax_before", "softmax_again", "diagonal_matrices",
     "gelu", "silu", "relu", "leaky_relu", "layer_norm", "softmax", "log_softmax", "cross_entropy",
 ]  # fmt: skip
 """Why a cheaper operator would do: a factor of a product is mostly zeros; the other order of two products needs less;
 the ends of an order are read; the values of a decomposition alone, or it is of a symmetric matrix; an inverse is only
 multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product; a
-softmax follows that normalises once more, or is the one that does so; or what is written out in
+softmax follows that normalises once more, or is the one that does so; matrices are diagonal; or what is written out in
 several operators is one of these functions."""
 
 
@@ -351,6 +351,8 @@ class CheaperOperator(msgspec.Struct, frozen=True, omit_defaults=True):
     """The class of a library's module that calls it; "" where a line of the user's does."""
     needed: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
     """The share of the work that the cheaper one takes, at most."""
+    others: list[Count] = []
+    """Further places that begin with the same."""
     operators: list[OperatorUse] = []
     """Of the forward work at these lines; `unused` are those that would be another operator's work."""
     backward: list[OperatorUse] = []
