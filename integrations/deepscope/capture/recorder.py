@@ -18,7 +18,7 @@ from deepscope.capture.lines.running_frame import keep_forever
 from deepscope.capture.machine_use import EndMemoryWatch
 from deepscope.capture.naming import check_folder, seen_from_here
 from deepscope.capture.notices import warn
-from deepscope.capture.process_hooks import open_recorders
+from deepscope.capture.process_hooks import open_recorders, optimizer_steps
 from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.capture.process_hooks.open_recorders import end_with, guarded
 from deepscope.capture.process_hooks.threads import call_between_lines
@@ -347,6 +347,8 @@ class Recorder:
         """The plan's next step begins; while another recorder of this owner has its window open, the plan waits."""
         is_taken = self._window is None and (self._left is not None or open_recorders.is_taken(self))
         plan = self._plan.next(may_reserve=not is_taken)
+        if plan.opens_another and optimizer_steps.is_within_step():
+            plan = plan.put_off()  # torch's span of the optimizer's step must not end in another window
         if is_taken and plan.action is not StepAction.PASS:
             return
         if Move.STEP in plan.moves and self._window is not None and (shortage := self._window.shortage()) is not None:

@@ -296,6 +296,15 @@ class Plan(NamedTuple):
         return tuple(move for move in (_ENDS.get(before), _BEGINS.get(action)) if move is not None)
 
     @property
+    def opens_another(self) -> bool:
+        """Whether one window ends and another one opens as this step begins."""
+        return Move.OPEN in self.moves and len(self.moves) > 1
+
+    def put_off(self) -> Plan:
+        """The plan where nothing opens as this step begins, and all that was to come comes a step later."""
+        return self._replace(step=self.step - 1, action=StepAction.PASS)
+
+    @property
     def is_over(self) -> bool:
         """Whether no step after this one is recorded or warmed up; never so for a caller's own schedule."""
         return self.schedule.is_over(self.step + 1)

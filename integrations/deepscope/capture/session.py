@@ -243,7 +243,8 @@ class Recording:
             return
 
         def make(steps: int) -> Recorder:
-            return self._beside(replace(at_once(self._options), warmup=1, active=steps), first_step=self._ended_steps)
+            options = replace(at_once(self._options), warmup=1, active=steps)
+            return self._beside(options, 1 + steps, first_step=self._ended_steps)
 
         self._steps_ns = watch.steps_ns
         self._second = SecondWindow(

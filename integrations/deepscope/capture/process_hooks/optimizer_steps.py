@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from _thread import get_ident
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -98,9 +99,23 @@ def listen(listener: Listener) -> Callable[[], None]:
     return leave
 
 
+_threads_within: list[int] = []
+"""Those that tell of a step."""
+
+
+def is_within_step() -> bool:
+    """Whether a step's listeners are being called on this thread: torch's own span of that step is still open."""
+    return get_ident() in _threads_within
+
+
 def _tell(*args: Any) -> None:
-    for listener in tuple(_listeners):
-        undisturbed(listener, *args)
+    thread = get_ident()
+    _threads_within.append(thread)
+    try:
+        for listener in tuple(_listeners):
+            undisturbed(listener, *args)
+    finally:
+        _threads_within.remove(thread)
 
 
 # As torch.compiler.disable marks a function, which would import dynamo. A step that is compiled is then a graph break
