@@ -593,6 +593,18 @@ def test_a_one_hot_tensor_that_is_multiplied_is_a_look_up(findings_of):
     assert "`F.embedding(ids, matrix)`" in found.remedy.text
 
 
+def test_a_layer_for_rows_that_repeat_saves_what_is_not_left(findings_of):
+    row = {"place": 0, "kind": "repeated_rows", "name": "aten::addmm", "shape": [24000, 64], "times": 3, "needed": 0.25}
+    row |= {"different": 1200, "operators": [[0, "aten::mm", 1, 1], [0, "aten::relu", 1, 0]]}
+    row |= {"backward": [[0, "aten::mm", 2, 2]]}
+    found = found_in(findings_of, {"places": PLACES, "cheaper": [row]}, "DS047")
+    assert found.message == (
+        "3 times a step a linear layer is applied to 24,000 rows that were gathered or expanded from 1,200"
+    )
+    assert found.saving_ns == pytest.approx(0.75 * found.evidence["work_ns"], abs=2)
+    assert "F.linear(h, w1, layer.bias)[i]" in found.remedy.text
+
+
 @pytest.mark.parametrize(
     ("changes", "said", "remedy"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 from typing import NamedTuple
 
 from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at, place_words
@@ -15,7 +16,7 @@ from deepscope.trace.format.audit import CheaperOperator, OperatorChoice
 
 class _Advice(NamedTuple):
     message: str
-    """With the places `operator`, `shape` and `needed`."""
+    """With the places `operator`, `shape`, `needed`, `rows` and `different`."""
     remedy: str
 
 
@@ -81,6 +82,13 @@ _ADVICE: dict[OperatorChoice, _Advice] = {
         "log_softmax of what are logarithms of probabilities already ({shape}) changes nothing",
         "Leave it out. `F.cross_entropy` begins with it; `F.nll_loss(x, labels)` is the rest of it.",
     ),
+    "repeated_rows": _Advice(
+        "a linear layer is applied to {rows} rows that were gathered or expanded from {different}",
+        "Apply it before they are, a part of its weight to each source, and add the results: `w1, w2 = "
+        "layer.weight.chunk(2, dim=1)`, then `F.linear(h, w1, layer.bias)[i] + F.linear(h, w2)[j]` in place of "
+        "`layer(torch.cat([h[i], h[j]], -1))`; of all pairs `F.linear(x, w1, layer.bias)[:, :, None] + "
+        "F.linear(y, w2)[:, None]`. Results differ by rounding.",
+    ),
 }
 _FUNCTIONS: dict[OperatorChoice, str] = {
     "gelu": "`F.gelu(x)`, and where it is written with `tanh` `F.gelu(x, approximate='tanh')`.",
@@ -126,6 +134,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 operator=operator,
                 shape=one.shape,
                 needed=one.needed,
+                rows=f"{prod(one.shape[:-1]):,}",
+                different=f"{one.different:,}",
                 operators=sum(use.unused for use in one.operators) // max(one.times, 1),
                 others=_as_at(facts, one.others),
             ),

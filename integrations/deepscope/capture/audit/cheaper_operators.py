@@ -51,6 +51,8 @@ class Choice(NamedTuple):
     """The share of their work that is left."""
     others: tuple[int, ...] = ()
     """Operations that such work begins with as well."""
+    different: int = 0
+    """Rows, of a product with rows that repeat."""
 
 
 class _Read(NamedTuple):

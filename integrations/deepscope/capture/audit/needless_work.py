@@ -19,6 +19,7 @@ from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork, operator_uses
 from deepscope.capture.audit.padding import Lookup
 from deepscope.capture.audit.places import NumberedPlaces, PathEntry, outermost_of, wholly
+from deepscope.capture.audit.repeated_products import repeated_products
 from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.audit.written_out import OF_LIBRARIES, written_out
@@ -437,14 +438,16 @@ def cheaper_operators(
     groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
     claimed = {number for number in mine if _is_of_one_hot(watch, number)}  # `broadcasts` has these
     seen = (watch.diagonals, watch.normalisations, watch.cheaper)
-    for one in itertools.chain(*(one.all(work.readers) for one in seen), written_out(watch, work)):
+    choices_of = (one.all(work.readers) for one in seen)
+    for one in itertools.chain(*choices_of, written_out(watch, work), repeated_products(watch, work)):
         is_free = one.members <= mine and claimed.isdisjoint(one.members)
         if is_free and one.number in live and one.number not in repeats and one.needed <= _MOST_NEEDED:
             claimed |= one.members
             groups[places.number_of(paths[operations[one.number].call.path][-1]), one.kind].append(one)
     found = []
     for (place, kind), choices in groups.items():
-        largest = max((operations[one.number] for one in choices), key=lambda one: one.result_bytes)
+        first = max(choices, key=lambda one: operations[one.number].result_bytes)
+        largest = operations[first.number]
         is_of_library = kind in OF_LIBRARIES and not largest.call.is_direct
         members = {number for one in choices for number in one.members}
         others = {
@@ -460,6 +463,7 @@ def cheaper_operators(
                 shape=list(largest.shape),
                 times=len(choices),
                 module=largest.call.modules[-1] if is_of_library and largest.call.modules else "",
+                different=first.different,
                 needed=max(_LEAST_NEEDED, *(one.needed for one in choices)),
                 others=sorted(others - {place}),
                 operators=work.uses(members),

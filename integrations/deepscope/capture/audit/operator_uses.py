@@ -69,7 +69,7 @@ class StepWork:
         return [pair for line in lines for pair in by_line.get(line, ())]
 
 
-_CALL, _BYTES, _FLOPS = 2_500.0, 1 / 8, 1 / 50
+CALL, BYTE, _FLOP = 2_500.0, 1 / 8, 1 / 50
 """What one core of a CPU needs about: ns for a call, a byte and a floating-point operation. Only ratios count."""
 
 
@@ -90,7 +90,7 @@ def operator_uses(
         path = watch.paths.paths[one.forward_path]
         if path:
             key = (places.number_of(path[-1]), one.name)
-            size = _CALL + _BYTES * one.result_bytes + _FLOPS * one.flops
+            size = CALL + BYTE * one.result_bytes + _FLOP * one.flops
             times[key] += 1
             work[key] += size
             if number in unused or number in half_unused:

@@ -25,6 +25,7 @@ from deepscope.capture.audit.normalisations import Normalisations
 from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
+from deepscope.capture.audit.repeated_rows import RepeatedRows
 from deepscope.capture.audit.repeats import Repeats, Reruns
 from deepscope.capture.audit.row_reads import RowReads
 from deepscope.capture.audit.sample_values import SampleValues
@@ -160,6 +161,7 @@ class Watch:
         self.samples = SampleValues(self.flow, fixed, parameters)
         self.copies = Copies(self.flow, parameters)
         self.reruns = Reruns(self.flow, parameters)
+        self.repeated_rows = RepeatedRows(self.flow, parameters)
         self.unseen_uses = UnseenUses(self.flow.use_unseen)
         self.step = 0
         self.passes: list[int] = []
@@ -210,6 +212,7 @@ class Watch:
         self.cheaper.note(added, facts, returned, makes=makes)
         self.normalisations.note(added, facts, returned, makes=makes)
         self.diagonals.note(added, facts, returned, makes=makes, is_direct=call.is_direct)
+        self.repeated_rows.note(added, facts, returned, makes=makes)
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs

@@ -25,12 +25,13 @@ OperatorChoice = Literal[
     "zeros", "order", "sort", "values", "symmetric", "inverse", "real", "part", "diagonal",
     "softmax_before", "softmax_again", "diagonal_matrices",
     "gelu", "silu", "relu", "leaky_relu", "layer_norm", "softmax", "log_softmax", "cross_entropy",
+    "repeated_rows",
 ]  # fmt: skip
 """Why a cheaper operator would do: a factor of a product is mostly zeros; the other order of two products needs less;
 the ends of an order are read; the values of a decomposition alone, or it is of a symmetric matrix; an inverse is only
 multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product; a
-softmax follows that normalises once more, or is the one that does so; matrices are diagonal; or what is written out in
-several operators is one of these functions."""
+softmax follows that normalises once more, or is the one that does so; matrices are diagonal; rows that a weight is
+multiplied with repeat; or what is written out in several operators is one of these functions."""
 
 
 class AuditedPlace(msgspec.Struct, array_like=True, frozen=True):
@@ -353,6 +354,8 @@ class CheaperOperator(msgspec.Struct, frozen=True, omit_defaults=True):
     """The share of the work that the cheaper one takes, at most."""
     others: list[Count] = []
     """Further places that begin with the same."""
+    different: Count = 0
+    """Where rows repeat: how many different ones there are in the largest part of them, at most."""
     operators: list[OperatorUse] = []
     """Of the forward work at these lines; `unused` are those that would be another operator's work."""
     backward: list[OperatorUse] = []
