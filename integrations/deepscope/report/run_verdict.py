@@ -109,7 +109,9 @@ def run_verdict(profile: Profile) -> RunVerdict:
     usual /= _counted(run)
     if steps.share is not None and steps.share * usual >= of_run.share:
         return replace(steps, sentence=f"{steps.sentence} {words}")
-    return RunVerdict(of_run.cause, of_run.share, f"{words} {steps.sentence}")
+    pause = pause_of(run, _BESIDE[of_run.cause][0]) if of_run.cause in _BESIDE else None
+    file, line = (pause.file, pause.line) if pause is not None else ("", 0)
+    return RunVerdict(of_run.cause, of_run.share, f"{words} {steps.sentence}", file, line)
 
 
 _BESIDE: dict[RunCause, tuple[str, str]] = {

@@ -442,6 +442,14 @@ def test_what_lies_outside_the_steps_has_its_line(function: str, time_ms: int, t
     assert ("outside its steps" in said) == bool(words)
 
 
+def test_a_verdict_on_what_lies_outside_the_steps_stands_at_its_line() -> None:
+    profile = run({"CPU": 200}, lines=[WORKING], metric="cpu_self")
+    profile.whole_run = whole(steps=400, rest=600)
+    profile.whole_run.pauses = [pause("rest", 500, 4)]
+    said = run_verdict(profile)
+    assert (said.cause, said.file, said.line) == ("outside steps", TRAIN, 62)
+
+
 @pytest.mark.parametrize(("times", "time_ms", "is_said"), [(4, 150, True), (500, 150, False), (4, 30, False)])
 def test_the_wait_for_the_first_batch_of_an_epoch_is_said(times: int, time_ms: int, *, is_said: bool) -> None:
     profile = run({"CPU": 200}, lines=[WORKING], metric="cpu_self")
