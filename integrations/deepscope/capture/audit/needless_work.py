@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from fractions import Fraction
 from types import CodeType
 
@@ -14,20 +13,17 @@ from msgspec.structs import replace
 
 from deepscope.capture.audit.cheaper_operators import PRODUCTS, Choice
 from deepscope.capture.audit.constants import Built
-from deepscope.capture.audit.copies import Copy
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork, operator_uses
 from deepscope.capture.audit.padding import Lookup
-from deepscope.capture.audit.places import NumberedPlaces, PathEntry, outermost_of, wholly
+from deepscope.capture.audit.places import NumberedPlaces, outermost_of, wholly
 from deepscope.capture.audit.repeated_products import repeated_products
 from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.audit.written_out import OF_LIBRARIES, written_out
 from deepscope.trace.format.audit import (
     CheaperOperator,
-    CopyNeed,
     DoubleWork,
-    NeedlessCopies,
     OperatorChoice,
     PaddedWork,
     PartlyReadResults,
@@ -316,104 +312,6 @@ def padded_work(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Pa
 def _has_all_positions(shape: tuple[int, ...], lookup: Lookup) -> bool:
     positions = lookup.rows * lookup.length
     return math.prod(shape) >= _LEAST_FEATURES * positions and (lookup.length in shape or positions in shape)
-
-
-def needless_copies(
-    watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterable[list[int]], *, live: Set[int]
-) -> list[NeedlessCopies]:
-    """Of the first step, by line, the largest first.
-
-    `chains`: what `joined_chains` finds; `live`: the operations whose results somebody needs.
-    """
-    operations, paths = watch.flow.operations, watch.paths.paths
-    others = set(watch.constants.same())  # which are reported as such
-    needs: dict[int, CopyNeed] = dict.fromkeys(_repeated(watch), "once")
-    needs.update(_without_a_need(watch))
-    groups: dict[tuple[int, CopyNeed], list[Copy]] = defaultdict(list)
-    for one in watch.copies.all:
-        if one.number in needs and one.number in live and one.number not in others:
-            place = places.number_of(paths[operations[one.number].call.path][-1])
-            groups[place, needs[one.number]].append(one)
-    found = []
-    for (place, need), copies in groups.items():
-        largest = max(copies, key=lambda one: operations[one.number].result_bytes)
-        found.append(
-            NeedlessCopies(
-                place=place,
-                name=operations[largest.number].name,
-                need=need,
-                reader=largest.reader,
-                shape=list(operations[largest.number].shape),
-                times=len(copies),
-                result_bytes=sum(operations[one.number].result_bytes for one in copies),
-                operators=work.uses({one.number for one in copies}),
-            )
-        )
-    found += _grown(watch, work, places, chains)
-    return sorted(found, key=lambda one: -one.result_bytes)
-
-
-def _grown(watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterable[list[int]]) -> list[NeedlessCopies]:
-    """Lines that join to what they have joined before."""
-    operations, paths = watch.flow.operations, watch.paths.paths
-    lines: dict[PathEntry, list[int]] = defaultdict(list)
-    for chain in chains:
-        lines[paths[operations[chain[0]].call.path][-1]] += chain[1:]
-    return [
-        NeedlessCopies(
-            place=places.number_of(line),
-            name=operations[numbers[-1]].name,
-            need="grown",
-            shape=list(operations[numbers[-1]].shape),
-            times=len(numbers),
-            result_bytes=sum(operations[number].result_bytes for number in numbers),
-            operators=work.uses(set(numbers)),
-        )
-        for line, numbers in lines.items()
-    ]
-
-
-def _without_a_need(watch: Watch) -> dict[int, CopyNeed]:
-    """The copies in place of which their readers could read the source."""
-    copies = watch.copies
-    found: list[tuple[Copy, CopyNeed]] = []
-    last_reads: dict[int, int] = {}
-    copied_bytes: Counter[int] = Counter()
-    for one in reversed(copies.all):  # a copy of a copy comes first, whose readers then read the source of both
-        last_read = max(one.last_read, last_reads.get(one.result, -1))
-        is_same_till_then = one.changed_at is None or one.changed_at > last_read
-        if not (copies.is_only_read(one) and copies.shows_changes(one) and is_same_till_then):
-            continue
-        if one.is_alike or one.layout is not None:
-            found.append((one, "none" if one.is_alike else "layout"))
-            last_reads[one.source] = max(last_read, last_reads.get(one.source, -1))
-            copied_bytes[one.source] += one.result_bytes
-    # Parts of a tensor may be copied so that the rest of it need not stay in memory.
-    return {
-        one.number: need
-        for one, need in found
-        if not one.outlives_source or copied_bytes[one.source] >= one.source_bytes
-    }
-
-
-def _repeated(watch: Watch) -> list[int]:
-    """The copies that are as an earlier one of the same bytes is.
-
-    Where autograd has a node for both, there is no backward pass in between, which would let go of the first one's.
-    """
-    operations, copies = watch.flow.operations, watch.copies
-    backward = [number for number, one in enumerate(operations) if one.pass_number >= 0]
-    seen: set[Hashable] = set()
-    found = []
-    for one in copies.all:
-        if not (copies.is_only_read(one) and copies.shows_changes(one)):
-            continue
-        has_node = operations[one.number].node >= 0
-        key = (one.recipe, has_node, bisect(backward, one.number) if has_node else -1)
-        if key in seen:
-            found.append(one.number)
-        seen.add(key)
-    return found
 
 
 _LEAST_NEEDED, _MOST_NEEDED = 0.05, 0.6

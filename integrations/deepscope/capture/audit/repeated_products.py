@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Operation
@@ -24,13 +25,19 @@ def repeated_products(watch: Watch, work: StepWork) -> Iterator[Choice]:
     products = {
         number: one for number, one in watch.repeated_rows.products.items() if _is_users(watch, operations[number])
     }
+    backward: dict[int, list[Operation]] = defaultdict(list)
+    """By the node of its forward operation."""
+    for _, one in work.backward:
+        backward[one.forward_node].append(one)
     copies: set[int] = set()
-    for number, one in products.items():
-        is_read_alone = one.copy >= 0 and products.keys() >= set(work.readers[one.copy])
-        copy = {one.copy} - copies if is_read_alone else set()
+    for number, product in products.items():
+        one = operations[number]
+        is_read_alone = product.copy >= 0 and products.keys() >= set(work.readers[product.copy])
+        copy = {product.copy} - copies if is_read_alone else set()
         copies |= copy
-        different = max(part.different for part in one.parts if one.repeats(part))
-        needed = _needed(watch, work, number, one, copy_bytes=sum(operations[at].result_bytes for at in copy))
+        different = max(part.different for part in product.parts if product.repeats(part))
+        behind = backward[one.node] if one.node >= 0 else []
+        needed = _needed(product, one, behind, copy_bytes=sum(operations[at].result_bytes for at in copy))
         yield Choice("repeated_rows", number, frozenset({number, *copy}), needed, different=different)
 
 
@@ -42,10 +49,8 @@ def _is_users(watch: Watch, one: Operation) -> bool:
     return call.is_direct or modules <= _LAYERS
 
 
-def _needed(watch: Watch, work: StepWork, number: int, product: Product, *, copy_bytes: int) -> float:
+def _needed(product: Product, one: Operation, backward: Sequence[Operation], *, copy_bytes: int) -> float:
     """The share of the work that is left, forward and backward, with what gathering and adding the results costs."""
-    one = watch.flow.operations[number]
-    backward = [other for _, other in work.backward if other.forward_node == one.node >= 0]
     multiplied = sum(CALL + BYTE * other.result_bytes + _FLOP * other.flops for other in (one, *backward))
     repeated = [part for part in product.parts if product.repeats(part)]
     others = [part.width for part in product.parts if not product.repeats(part)]

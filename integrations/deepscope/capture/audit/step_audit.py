@@ -16,6 +16,7 @@ from deepscope.capture import dynamo, torch_compat
 from deepscope.capture.audit.alike_modules import alike_modules
 from deepscope.capture.audit.broadcasts import broadcasts
 from deepscope.capture.audit.mode import AuditMode, is_another_active
+from deepscope.capture.audit.needless_copies import needless_copies
 from deepscope.capture.audit.needless_gradients import (
     kept_graphs,
     table_gradients,
@@ -26,7 +27,6 @@ from deepscope.capture.audit.needless_gradients import (
 from deepscope.capture.audit.needless_work import (
     cheaper_operators,
     double_work,
-    needless_copies,
     padded_work,
     partly_read,
     read_numbers,
