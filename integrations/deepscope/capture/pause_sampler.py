@@ -6,6 +6,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter_ns
 from types import CodeType, FrameType
 
@@ -63,8 +64,9 @@ class PauseSampler:
         return [found for part in parts if (found := _account_of(part, noted, times[part])) is not None]
 
     def _run(self) -> None:
-        while not self._ended.wait(_INTERVAL_S):
-            self._wake()
+        with suppress(Exception):  # the run goes on without it
+            while not self._ended.wait(_INTERVAL_S):
+                self._wake()
 
     def _wake(self) -> None:
         now_ns, steps = perf_counter_ns(), self._timer.times("steps")
@@ -76,7 +78,7 @@ class PauseSampler:
             self._quiet_since_ns = self._sampled_ns = now_ns
             self._before_ns = self._parts_ns()
         elif now_ns - self._quiet_since_ns >= max(_PAUSE_NS, self._step_ns()):
-            path = self._path(sys._current_frames().get(self._training()))
+            path = self._path()
             if path and len(self._noted) + len(self._pending) < _MOST_PATHS:
                 self._pending[self._timer.part, path] += now_ns - self._sampled_ns
             self._sampled_ns = now_ns
@@ -87,13 +89,18 @@ class PauseSampler:
     def _parts_ns(self) -> dict[RunPartName, int]:
         return {part: self._timer.so_far_ns(part) for part in PARTS}
 
-    def _path(self, frame: FrameType | None) -> _Path:
-        found = []
-        while frame is not None:
-            if self._code.owns(frame.f_code.co_filename):
-                found.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno))
-            frame = frame.f_back
-        return tuple(reversed(found))
+    def _path(self) -> _Path:
+        lines = _lines(sys._current_frames().get(self._training()))
+        return tuple(one for one in reversed(lines) if self._code.owns(one[0].co_filename))
+
+
+def _lines(frame: FrameType | None) -> list[tuple[CodeType, int]]:
+    """A thread's functions and lines, the innermost first; at once, for frames keep alive what is in them."""
+    found = []
+    while frame is not None:
+        found.append((frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno))
+        frame = frame.f_back
+    return found
 
 
 def _settle(
