@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import nn
-from torch.distributions import Independent, MultivariateNormal, Normal, kl_divergence
+from torch.distributions import Distribution, Independent, MultivariateNormal, Normal, kl_divergence
 from torch.nn import functional as F
 
 from audited_programs import looked_at_all, text_at, training
@@ -21,6 +21,12 @@ SIZE = 12
 EYE, FULL = torch.eye(SIZE), torch.rand(SIZE, SIZE)
 LEARNT = nn.Parameter(torch.eye(SIZE))
 KEPT: list[torch.Tensor] = []
+
+
+@pytest.fixture(autouse=True)
+def arguments_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As by default; a program that ran in this process may have switched it off."""
+    monkeypatch.setattr(Distribution, "_validate_args", True)
 
 
 def behind_a_layer(loss: Loss) -> Audited:
