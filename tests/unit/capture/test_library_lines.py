@@ -320,7 +320,7 @@ def test_silent_lines_behind_silent_lines_send_no_events_any_more(
     x = torch.randn(2, 8, requires_grad=True)
     with recording(tmp_path, UserCode(library.root), libraries=True, limits=FREE):
         model = library.blocks.Late()
-        for step in range(100):
+        for step in range(400):
             model(x, step == 0)
     silent = {library.line_of("blocks", text) for text in ("two = one == 3", "three = two == 4", "five = four == 6")}
     assert silent <= set(heard)
