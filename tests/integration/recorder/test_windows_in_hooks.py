@@ -25,6 +25,7 @@ def test_no_window_begins_within_a_step_that_another_one_ended_in(
 ) -> None:
     """Torch writes the end of its span into the window that it began in, whose memory is another one's by then."""
     moves: dict[int, list[str]] = {}
+    ended: list[None] = []
     step = 0
 
     def note(name: str) -> None:
@@ -42,11 +43,13 @@ def test_no_window_begins_within_a_step_that_another_one_ended_in(
     layer = torch.nn.Linear(4, 4)
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
     with deepscope.profile(tmp_path, **options) as recording:
-        leave = optimizer_steps.listen(lambda *_: recording.step())
+        leave = optimizer_steps.listen(lambda *_: ended.append(recording.step()))
         for step in range(14):  # noqa: B007 - `note` reads it
             layer(torch.randn(2, 4)).sum().backward()
             optimizer.step()
         leave()
+    if not ended and tuple(map(int, torch.__version__.split(".")[:2])) < (2, 3):
+        pytest.skip(f"torch {torch.__version__} cannot call the hooks of a step that it has compiled")
     assert any("end" in one for one in moves.values())
     assert all(len(one) == 1 for one in moves.values())
     assert not optimizer_steps.is_within_step()
