@@ -106,7 +106,7 @@ def run_verdict(profile: Profile) -> RunVerdict:
     of_run, words = beside
     words = f"{words} {rest}" if rest else words
     usual = max(run.share("steps", "data") - run.compiling_share, 0.0)  # the window's are steps that compile nothing
-    usual /= _counted(run)
+    usual /= counted
     if steps.share is not None and steps.share * usual >= of_run.share:
         return replace(steps, sentence=f"{steps.sentence} {words}")
     pause = pause_of(run, _BESIDE[of_run.cause][0]) if of_run.cause in _BESIDE else None

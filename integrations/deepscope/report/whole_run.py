@@ -100,7 +100,7 @@ def long_steps_words(run: WholeRun, steps: Sequence[Step], audited: int, busy: f
     each_ns, every = run.long_steps_ns / (run.long_steps * run.ranks), round(run.steps / run.long_steps)
     if any(2 * one.duration_ns > each_ns * run.ranks for one in steps):
         return ""
-    pause = max((one for one in run.pauses if one.part == "steps"), key=lambda one: one.time_ns, default=None)
+    pause = _largest_pause(run, "steps")
     is_known = pause is not None and pause.time_ns >= _MOST_OF_PART * run.long_steps_ns
     place = f", most of it at {pause_place(pause, project_root)}" if pause is not None and is_known else ""
     return (
@@ -118,8 +118,12 @@ _RARE = 4
 
 def pause_of(run: WholeRun, part: str) -> RunPause | None:
     """Where most of a part's time was spent; None where that is not known."""
-    found = max((one for one in run.pauses if one.part == part), key=lambda one: one.time_ns, default=None)
+    found = _largest_pause(run, part)
     return found if found is not None and found.time_ns >= _MOST_OF_PART * run.time_ns(part) else None
+
+
+def _largest_pause(run: WholeRun, part: str) -> RunPause | None:
+    return max((one for one in run.pauses if one.part == part), key=lambda one: one.time_ns, default=None)
 
 
 def pause_place(pause: RunPause, project_root: str) -> str:
@@ -133,7 +137,7 @@ def waits_words(run: WholeRun, counted: float, project_root: str) -> str:
 
     `counted` is the share of the run that shares are of.
     """
-    one = max((one for one in run.pauses if one.part == "data"), key=lambda one: one.time_ns, default=None)
+    one = _largest_pause(run, "data")
     share = one.time_ns / run.program_ns / counted if one is not None and run.program_ns else 0.0
     if one is None or share < _REPEATED or one.times * _RARE > run.steps:
         return ""

@@ -84,30 +84,21 @@ def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def repeated_work(
-    watch: Watch, work: StepWork, places: NumberedPlaces, repeats: Set[int], *, live: Set[int]
-) -> list[SameWork]:
+def repeated_work(watch: Watch, work: StepWork, repeats: Set[int], *, live: Set[int]) -> list[SameWork]:
     """Of the first step: what it has computed before (`repeats`), copies apart; `live`: what `used` finds."""
     others = {one.number for one in watch.copies.all} | set(watch.constants.same())
     reruns = _in_first_step(watch, watch.reruns.all(watch.nodes.is_reached)) - repeats
     found = [
-        *_computed_again(watch, work, places, (repeats - others) & live, is_rerun=False),
-        *_computed_again(watch, work, places, (reruns - others) & live, is_rerun=True),
+        *_computed_again(watch, work, (repeats - others) & live, is_rerun=False),
+        *_computed_again(watch, work, (reruns - others) & live, is_rerun=True),
     ]
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def _computed_again(
-    watch: Watch, work: StepWork, places: NumberedPlaces, numbers: Set[int], *, is_rerun: bool
-) -> Iterator[SameWork]:
-    operations, paths = watch.flow.operations, watch.paths.paths
+def _computed_again(watch: Watch, work: StepWork, numbers: Set[int], *, is_rerun: bool) -> Iterator[SameWork]:
+    operations = watch.flow.operations
     again = {number for number in numbers if operations[number].computes}
-    beginnings = wholly((paths[one.call.path], number in again) for number, one in work.forward if one.computes)
-    groups: dict[int, set[int]] = defaultdict(set)
-    for number, one in work.forward:
-        if number in again:
-            groups[places.number_of(outermost_of(paths[one.call.path], beginnings)[-1])].add(number)
-    for place, mine in groups.items():
+    for place, mine in work.by_outermost_line(again, again).items():
         yield SameWork(
             place=place,
             result_bytes=sum(operations[number].result_bytes for number in mine),

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
 
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.places import NumberedPlaces, PathEntry
+from deepscope.capture.audit.places import NumberedPlaces, PathEntry, outermost_of, wholly
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import OperatorUse
 
@@ -55,6 +55,18 @@ class StepWork:
         chosen = ({operations[number].node for number in forward} | nodes) - {-1}
         behind = {number for number, one in self.backward if one.forward_node in chosen}
         return operator_uses(self._watch, self._places, self.backward, behind)
+
+    def by_outermost_line(self, chosen: Set[int], such: Set[int]) -> dict[int, set[int]]:
+        """Some forward operations by the place of the outermost line below which all that computes is `such`."""
+        beginnings = wholly(
+            (self._paths[one.call.path], number in such) for number, one in self.forward if one.computes
+        )
+        groups: dict[int, set[int]] = defaultdict(set)
+        for number, one in self.forward:
+            if number in chosen:
+                path = outermost_of(self._paths[one.call.path], beginnings)
+                groups[self._places.number_of(path[-1])].add(number)
+        return groups
 
     def _by_line(self, operations: Iterable[Numbered]) -> dict[PathEntry, list[Numbered]]:
         found: dict[PathEntry, list[Numbered]] = defaultdict(list)

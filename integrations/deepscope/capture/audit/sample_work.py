@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Set
 
 from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.places import NumberedPlaces, outermost_of, wholly
 from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import SameWork
 
 
-def sample_work(watch: Watch, work: StepWork, places: NumberedPlaces, repeats: Set[int]) -> list[SameWork]:
+def sample_work(watch: Watch, work: StepWork, repeats: Set[int]) -> list[SameWork]:
     """Of the first step, by the outermost line below which all is such; without what is done again (`repeats`)."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations = watch.flow.operations
     samples = watch.samples.all()
     trained = (number for number, one in enumerate(operations) if one.step == 1 and watch.nodes.is_reached(one.node))
     used = watch.flow.reaching(trained)
     mine = {first for first, number in samples.of_batch.items() if number in used} - repeats
     fixed = samples.of_batch.keys() | samples.fixed
-    beginnings = wholly((paths[one.call.path], number in fixed) for number, one in work.forward if one.computes)
-    groups: dict[int, set[int]] = defaultdict(set)
-    for number, one in work.forward:
-        if number in mine:
-            groups[places.number_of(outermost_of(paths[one.call.path], beginnings)[-1])].add(number)
     inner = set(samples.of_batch.values())
     found = [
         SameWork(
@@ -37,6 +30,6 @@ def sample_work(watch: Watch, work: StepWork, places: NumberedPlaces, repeats: S
                 if not inner.issuperset(work.readers[samples.of_batch[number]])
             ),
         )
-        for place, group in groups.items()
+        for place, group in work.by_outermost_line(mine, fixed).items()
     ]
     return sorted(found, key=lambda one: -one.result_bytes)

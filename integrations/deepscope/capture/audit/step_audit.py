@@ -219,8 +219,8 @@ def _audited(watch: Watch) -> Audited:
         alike=alike_modules(watch, places, modules)[:MOST_ROWS],
         same=[
             *same_work(watch, places),
-            *repeated_work(watch, work, places, repeats, live=live),
-            *sample_work(watch, work, places, repeats),
+            *repeated_work(watch, work, repeats, live=live),
+            *sample_work(watch, work, repeats),
         ][:MOST_ROWS],
         double=double_work(watch, places),
         results=[
