@@ -148,17 +148,20 @@ def test_code_of_the_users_that_a_library_calls_is_the_users(library: HotLibrary
 
 
 def test_functions_without_operators_are_left_alone(library: HotLibrary, tmp_path: Path) -> None:
-    found = trained(library, tmp_path, steps=20)
-    runs = {
-        (row.name, row.line): entries
-        for row, entries in zip(found.record.scopes, found.record.entries, strict=True)
-        if row.library
-    }
-    silent = library.line_of("helpers", 'if "c" in names:')
-    assert runs["check", silent] < 20, "of eighty"
-    assert ("check", silent - 1) not in runs, "a line that asks no value anything is not even tried"
-    held = library.line_of("helpers", "return y.tanh()")
-    assert runs["activate", held] >= 79
+    """Whether a line holds operators is told by the clock: of three recordings one may have been disturbed."""
+    silent, held = library.line_of("helpers", 'if "c" in names:'), library.line_of("helpers", "return y.tanh()")
+    silent_runs = []
+    for _ in range(3):
+        found = trained(library, tmp_path, steps=20)
+        runs = {
+            (row.name, row.line): entries
+            for row, entries in zip(found.record.scopes, found.record.entries, strict=True)
+            if row.library
+        }
+        silent_runs.append(runs["check", silent])
+        assert ("check", silent - 1) not in runs, "a line that asks no value anything is not even tried"
+        assert runs["activate", held] >= 79
+    assert sorted(silent_runs)[1] < 20, "of eighty"
 
 
 def test_the_package_of_an_optimizer_is_found_by_its_step(library: HotLibrary, tmp_path: Path) -> None:
