@@ -458,11 +458,23 @@ def partly(**changes: Any) -> dict[str, Any]:
 
 def test_of_a_result_that_is_partly_read_the_other_rows_are_saved_in_both_passes(findings_of):
     found = found_in(findings_of, partly(), "DS037")
-    assert found.evidence["work_ns"] == 2 * (100 + 240) * US
-    assert found.saving_ns == 2 * 340 * US * 3 // 4
+    # Of five operators 5 µs each are their calls', and autograd's own 2 and 4 µs as well.
+    assert found.evidence["work_ns"] == 2 * (100 + 234 - 4 * 5) * US + 2 * 2 * US
+    assert found.saving_ns == found.evidence["work_ns"] * 3 // 4
     assert found.message == "only 192 of 768 positions that are computed here are read later: mm"
     assert "first before train.py:21: `head(x[:, -1])`" in found.remedy.text
     assert "before train.py" not in found_in(findings_of, partly(first=0), "DS037").remedy.text
+
+
+def test_a_loop_that_reads_numbers_one_by_one_calls_as_many_operators_for_fewer_rows(findings_of):
+    builder = recorded(partly(backward=[[2, "aten::select_backward", 90, 90], [0, "aten::mm", 2, 2]]))
+    without = recorded(partly(backward=[[0, "aten::mm", 2, 2]]))
+    for number in range(2):
+        for turn in range(9):
+            at = (number * 1000 + 810 + 9 * turn) * US
+            builder.backward("SelectBackward0", at, 8 * US, 7, tid=MAIN).op("aten::select_backward", at + US, 5 * US)
+    ((one,), (other,)) = findings_of(builder, "DS037"), findings_of(without, "DS037")
+    assert one.saving_ns == other.saving_ns
 
 
 def test_positions_that_a_loss_leaves_out_are_named_by_their_label(findings_of):
@@ -480,9 +492,9 @@ def test_where_only_some_calls_compute_too_much_a_finding_is_worth_more_and_says
     found = found_in(findings_of, some, "DS037")
     assert found.message.startswith("in 1 of 2 operators here only 192 of 768 positions")
     assert "`logits_to_keep` in transformers" in found.remedy.text
-    # 30 of 1,000 µs in a step.
+    # 28.5 of 1,000 µs in a step.
     assert found_in(findings_of, partly(read_rows=768 * 7 // 10, backward=[]), "DS037").saving_ns == pytest.approx(
-        60 * US, rel=0.01
+        57 * US, rel=0.01
     )
     assert findings_of(recorded(partly(read_rows=768 * 7 // 10, backward=[], whole=False)), "DS037") == []
 

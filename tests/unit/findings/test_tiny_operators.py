@@ -10,10 +10,10 @@ FILE = "/home/me/train.py"
 US = 1_000
 
 
-def loop(count: int, *, each: int = 2, python: int = 3, name: str = "aten::item") -> TraceBuilder:
+def loop(count: int, *, each: int = 2, python: int = 3, name: str = "aten::item", **header: object) -> TraceBuilder:
     """Steps in which line 5 runs `count` times, each an operator of `each` µs and `python` µs around it; then line 6
     multiplies for 1,000 µs."""
-    builder = TraceBuilder()
+    builder = TraceBuilder(**header)
     length = (count * (each + python) + 1000) * US
     for number in range(2):
         at = number * length
@@ -33,6 +33,15 @@ def test_a_loop_over_scalars_is_found_with_its_overhead(findings_of):
         "line_cpu_ns": 2 * 400 * 5 * US, "operators": 800, "operators_per_step": 400.0, "operator_median_us": 2.0,
     }  # fmt: skip
     assert found.saving_ns == 2 * 399 * 5 * US
+
+
+def test_what_a_loop_computes_again_is_claimed_once(findings_of):
+    same = [{"place": 0, "again": True, "operators": [[0, "aten::item", 400, 300]]}]
+    audit = {"format": 1, "steps": 2, "operators": 1, "places": [[0, 5, "main"]], "same": same}
+    builder = loop(400, deepscope={"audit": audit})
+    ((again,), (many,)) = (findings_of(builder, code) for code in ("DS035", "DS007"))
+    assert again.saving_ns == 2 * 400 * 2 * US * 3 // 4
+    assert many.saving_ns == pytest.approx(2 * 400 * 5 * US - again.saving_ns, rel=0.01)
 
 
 def test_a_loop_over_parameters_wants_to_run_seldom(findings_of):

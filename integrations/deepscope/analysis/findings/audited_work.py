@@ -89,10 +89,11 @@ def unused_names(uses: Iterable[OperatorUse]) -> str:
     return ", ".join(name for name, count in times.most_common(_NAMED) if count)
 
 
-def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> int:
+def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool, each_ns: int = 0) -> int:
     """What the operators that nobody needed took in the window, on the device if there is one.
 
-    `backward`: whether the uses are of backward work.
+    `backward`: whether the uses are of backward work; `each_ns`: what of each piece of work does not count, since it
+    takes that for less data, too.
 
     Of a line's operators of one name those count by their share of the work. What is no operator of the audit
     (autograd's own spans, on the CPU) is shared out as the operators of the line are. A step that something held up
@@ -111,7 +112,7 @@ def unused_ns(facts: Facts, uses: Iterable[OperatorUse], *, backward: bool) -> i
         mine = facts.analysis.counted & (work.backward == backward) & (work.location == location)
         is_known = named(facts.trace, operators, shares.__contains__)
         above = nearest_to(work.node[mine], attribution.calls.parent, is_known)
-        spent_ns = work.duration_ns[mine]
+        spent_ns = np.maximum(work.duration_ns[mine] - each_ns, 0)
         step_of = step[mine]
         whole_ns = usual_ns(spent_ns, step_of)
         names = np.array([_name(facts, one) if one >= 0 else "" for one in above.tolist()], np.object_)
@@ -131,9 +132,14 @@ def usual_ns(time_ns: Int64, step: Int64) -> int:
     return int(np.minimum(by_step, 2 * by_step[(len(by_step) - 1) // 2]).sum()) if len(by_step) else 0
 
 
-def both_passes_ns(facts: Facts, forward: Iterable[OperatorUse], backward: Iterable[OperatorUse]) -> int:
+def both_passes_ns(
+    facts: Facts, forward: Iterable[OperatorUse], backward: Iterable[OperatorUse], *, each_ns: int = 0
+) -> int:
     """`unused_ns` of forward and of backward work."""
-    return unused_ns(facts, forward, backward=False) + unused_ns(facts, backward, backward=True)
+    return sum(
+        unused_ns(facts, uses, backward=is_backward, each_ns=each_ns)
+        for uses, is_backward in ((forward, False), (backward, True))
+    )
 
 
 def _name(facts: Facts, event: int) -> str:

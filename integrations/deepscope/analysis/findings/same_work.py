@@ -54,6 +54,12 @@ def built_anew(facts: Facts) -> Intervals:
     return union(events.start_ns[runs], events.end_ns[runs])
 
 
+def saved_at(facts: Facts, line: int) -> int:
+    """What findings claim of the time of operators at a line that compute again what they have computed."""
+    found = (one for one in _all(facts) if one.work.again and location_of(facts, one.work.place) == line)
+    return sum(one.saving_ns for one in found if one.saving_ns >= WORTH * facts.wall_ns)
+
+
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in _all(facts):
         names = unused_names(one.work.operators)

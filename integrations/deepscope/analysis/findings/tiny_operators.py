@@ -14,6 +14,7 @@ from deepscope.analysis.findings import beside_training
 from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.same_work import saved_at
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.analysis.findings.source_text import (
     goes_in_turn,
@@ -207,7 +208,7 @@ def _savings(facts: Facts) -> dict[int, int]:
         if len(duration) and float(np.median(duration)) <= TINY_NS:
             # One run a step would do what all of them do.
             whole = _overhead_ns(facts, line, duration)
-            whole += _backward_ns(facts, line)
+            whole = max(whole + _backward_ns(facts, line) - saved_at(facts, line), 0)
             found[line] = whole - whole * steps // int(started.times[line])
     return found
 

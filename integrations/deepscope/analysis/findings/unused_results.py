@@ -18,6 +18,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.python_lines import runs_other_code
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.tiny_operators import looping_lines
+from deepscope.analysis.tables.why import DISPATCH_NS
 from deepscope.quantities import count_text
 from deepscope.records import Finding
 from deepscope.trace.format.audit import PartlyReadResults, UnusedResults
@@ -90,7 +91,7 @@ SOME_CALLS_WORTH = 0.05
 
 def _find_partly_read(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).partly_read:
-        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        work_ns = both_passes_ns(facts, one.operators, one.backward, each_ns=DISPATCH_NS)
         saving_ns = int(max(1 - one.read_rows / one.rows, 0.0) * work_ns)
         yield from found_at(
             one.place,
