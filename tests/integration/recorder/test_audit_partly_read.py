@@ -84,6 +84,8 @@ FEW: dict[str, tuple[Callable[[Net, torch.Tensor], Any], int]] = {
     "of the most likely": (lambda net, y: y.log_softmax(-1)[:, 0], 4),
     "averaged": (lambda net, y: (y * y.pow(2).mean(-1, keepdim=True).add(1e-6).rsqrt())[:, 0], 4),
     "checkpointed": (lambda net, y: checkpoint(net.small, y, use_reentrant=False)[:, 0], 4),
+    "seen by NumPy": (lambda net, y: y.detach()[:, 0].numpy().sum() * y[:, 0], 4),
+    "as numbers": (lambda net, y: y.detach()[:, 1].tolist()[0][0] * y[:, 0], 8),
     "with labels": (lambda net, y: F.cross_entropy(y.view(-1, 3 * WIDTH), labels(2).view(-1)), 8),
     "with labels of another number": (
         lambda net, y: F.cross_entropy(y.flatten(0, 1), labels(3, 0).flatten(), ignore_index=0),
@@ -183,6 +185,8 @@ ALL: dict[str, Callable[[Net, torch.Tensor], Any]] = {
     "read in the next step": read_in_the_next_step,
     "kept": looked_into(KEPT.append),
     "seen by NumPy": looked_into(lambda one: one.numpy()),
+    "seen by NumPy and written to": looked_into(lambda one: (one[:, 0].numpy(), one.mul_(2)).__len__()),
+    "given away": looked_into(lambda one: one[:, 0].data_ptr()),
     "printed": looked_into(repr),
     "a metric": looked_into(lambda one: one.argmax(-1).float().mean().item()),
     "copied into another": looked_into(lambda one: torch.empty(BATCH, LENGTH, 3 * WIDTH).copy_(one).sum().item()),
@@ -230,6 +234,50 @@ def test_a_chain_is_one_row_with_its_first_line_and_that_of_the_most_work():
     assert texts == ["query = self.query(asking)", "x = x + self.fall(F.gelu(self.rise(self.norm(x))))"]
     assert sum(use.unused for use in one.operators if use.name == "aten::addmm") == 4  # neither keys nor values
     assert looked_at_all(classifying(Classifier(mended=True), 32)).account.partly_read == []
+
+
+def test_pairs_of_which_blocks_are_read_are_found_without_a_layer(tmp_path: Path):
+    net = nn.Linear(WIDTH, 256)
+
+    def loss() -> torch.Tensor:
+        boxes = net(torch.randn(16, 64, WIDTH))
+        with torch.no_grad():
+            pairs = (boxes[:, :, None, :4] - torch.randn(160, 4)).abs().prod(-1).exp()
+            blocks = [one[place].numpy().min() for place, one in enumerate(pairs.split(10, -1))]
+        return boxes.square().mean() * float(sum(blocks))
+
+    profile = recorded_and_looked_at(training(net, loss), tmp_path)
+    (found,) = [one for one in profile.findings if one.code == "DS037"]
+    assert found.evidence["read_rows"] * 16 == found.evidence["rows"]
+    assert "pad_sequence" in found.remedy.text
+    assert not [one for one in profile.findings if one.code == "DS043"]  # which would claim the same time
+
+
+class Clips(torch.utils.data.Dataset[torch.Tensor]):
+    """Of each film all pictures are resized, and every fifth is taken."""
+
+    def __len__(self) -> int:
+        return 96
+
+    def __getitem__(self, place: int) -> torch.Tensor:
+        film = F.interpolate(torch.rand(40, 3, 64, 64), size=(32, 32), mode="bilinear")
+        film = (film - 0.5) / 0.2
+        return film[:: self.every, :, :16, :16].flatten()
+
+    every = 5
+
+
+@pytest.mark.parametrize("every", [5, 1])
+def test_what_a_data_set_computes_of_what_it_cuts_off_is_told_with_the_loading(every: int, tmp_path: Path):
+    clips = Clips()
+    clips.every = every
+    batches = iter(torch.utils.data.DataLoader(clips, batch_size=4))
+    net = nn.LazyLinear(4)
+    net(next(batches))
+    profile = recorded_and_looked_at(training(net, lambda: net(next(batches)).square().mean()), tmp_path)
+    (found,) = [one for one in profile.findings if one.code == "DS003"]
+    assert ("8 of 40 parts are used: cut the data first." in found.remedy.text) == (every == 5)
+    assert not [one for one in profile.findings if one.code == "DS037"]
 
 
 def test_what_a_loss_ignores_is_known_at_the_layer():
@@ -296,8 +344,10 @@ def losses_and_gradients(step: Callable[[], None], modules: list[nn.Module], fou
 
     torch.manual_seed(5)
     failures: list[Exception] = []
+    watch.unseen_uses.begin()
     with AuditMode(note, failures.append):
         step()
+    watch.unseen_uses.end()
     assert not failures
     return [one.clone() for module in modules for one in module.state_dict().values()], watch.row_reads.partly_read()
 

@@ -163,7 +163,7 @@ def test_the_methods_are_put_back_as_they_were():
 
 def test_what_another_library_put_over_a_method_stays(monkeypatch: pytest.MonkeyPatch):
     seen: list[torch.Tensor] = []
-    uses = UnseenUses(seen.append)
+    uses = UnseenUses(lambda tensor, _: seen.append(tensor))
     uses.begin()
     ours = torch.Tensor.tolist
     monkeypatch.setattr(torch.Tensor, "tolist", lambda self: ["theirs", *ours(self)])

@@ -12,6 +12,7 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import self_values
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
+from deepscope.analysis.findings.audited_work import audit_of, place_words
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import (
     framework_option,
@@ -26,6 +27,7 @@ from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longe
 from deepscope.analysis.numbers.phases import phase_of_name
 from deepscope.analysis.ownership.locations import Location, function_numbers
 from deepscope.analysis.ownership.training import HAS_NO_WORKERS, HAS_WORKERS, worker_count
+from deepscope.quantities import count_text
 from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
@@ -150,7 +152,7 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         cure = known or f"{by_number} {_KEEP}".lstrip()
         words = f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
         slowest = f"{words} {cure}"
-    slowest = slowest or _few_lines(facts, spent_ns)
+    slowest = f"{slowest or _few_lines(facts, spent_ns)} {_partly_used(facts)}".strip()
     unknown = "" if has_workers is not None else ": the trace does not say how many it has"
     cores = facts.usable_cores
     if cores == 1:
@@ -160,6 +162,18 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         f"Load in other processes (`num_workers` of the `DataLoader`, `persistent_workers=True`{unknown}{there})."
     )
     return f"{slowest} {processes}" if slowest else processes
+
+
+def _partly_used(facts: Facts) -> str:
+    """Advice on what loading computes of data that is cut afterwards, as far as an audit saw it; "" for none."""
+    loaded = [one for one in audit_of(facts).partly_read if one.is_loaded]
+    if not loaded:
+        return ""
+    most = loaded[0]
+    return (
+        f"Of what {place_words(facts, most.place)} computes, {count_text(most.read_rows)} of {count_text(most.rows)} "
+        "parts are used: cut the data first."
+    )
 
 
 def _few_lines(facts: Facts, spent_ns: Int64) -> str:

@@ -238,7 +238,8 @@ _OTHER = "Look for an operator that does both in one (`torch.cdist`, `@`, `torch
 
 
 def _find_broadcasts(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).broadcasts:
+    partly_read = {one.place for one in audit_of(facts).partly_read}  # whose time DS037 claims
+    for one in (row for row in audit_of(facts).broadcasts if row.place not in partly_read):
         work_ns = both_passes_ns(facts, one.operators, one.backward)
         names = [name.removeprefix("aten::") for name in (one.name, one.reduction)]
         yield from found_at(
@@ -352,6 +353,8 @@ NEEDLESS_COPIES = Rule(
 
 PADDED_WORTH = 0.05
 """A line is named if the padding takes at least this share of the wall time."""
+SORTED_WORTH = 0.1
+"""The same where samples have to be sorted by their length to be rid of it."""
 LEAST_SHARE = 0.2
 """Of the positions must be padding."""
 _SHORTER = 0.9
@@ -369,7 +372,7 @@ def _find_padded_batches(facts: Facts) -> Iterator[Finding]:
             PADDED_BATCHES,
             facts,
             takes_ns=int(share * work_ns),
-            worth=PADDED_WORTH,
+            worth=PADDED_WORTH if _can_be_cut(one) else SORTED_WORTH,
             message=f"{share:.0%} of the positions that are looked up here are padding: "
             f"{one.rows} rows of up to {one.length}, the longest with {one.longest} of its own",
             evidence={

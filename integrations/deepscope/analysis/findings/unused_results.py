@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from deepscope.analysis.findings.audited_work import (
@@ -12,7 +13,6 @@ from deepscope.analysis.findings.audited_work import (
     location_of,
     place_words,
     unused_names,
-    unused_ns,
 )
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.python_lines import runs_other_code
@@ -37,17 +37,19 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 def _find_unused_results(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).results:
-        saving_ns = unused_ns(facts, one.operators, backward=False)
+        saving_ns = both_passes_ns(facts, one.operators, one.backward)
         if one.is_number and location_of(facts, one.place) in looping_lines(facts):
             continue  # whose time DS007 claims
         if one.module in _RECURRENT and not one.whole:
             continue  # they return their last state unasked
-        if not one.module and _is_trainers(facts, location_of(facts, one.place)):
+        if not one.module and not one.derivatives and _is_trainers(facts, location_of(facts, one.place)):
             continue  # where nobody can leave it out
         what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
         if one.is_number:
             what = "what is computed here is read as numbers, and nothing else uses it"
-        names = unused_names(one.operators)
+        if one.derivatives:
+            what = f"{one.derivatives:,} of {one.all_derivatives:,} derivatives that are taken here are not used"
+        uses = [*one.operators, *one.backward]
         yield from found_at(
             one.place,
             RULE,
@@ -55,10 +57,10 @@ def _find_unused_results(facts: Facts) -> Iterator[Finding]:
             takes_ns=saving_ns,
             worth=NUMBERS_WORTH if one.is_number else WORTH,
             is_bound=one.is_number,
-            message=f"{what} in the steps that were looked at: {names}",
+            message=f"{what} in the steps that were looked at: {unused_names(uses)}",
             evidence={
                 "unused_ns": saving_ns,
-                "operators_per_step": sum(use.unused for use in one.operators),
+                "operators_per_step": sum(use.unused for use in uses),
                 "result_bytes_per_step": one.result_bytes,
                 **({"read_as": "numbers"} if one.is_number else {}),
             },
@@ -77,6 +79,11 @@ def _unused_results_remedy(one: UnusedResults) -> str:
             "If these are for a log, compute them every N steps (`if step % N == 0:`); take hooks off that have shown "
             "what they were made for (`handle.remove()`). What decides how the program goes on has to be computed."
         )
+    if one.derivatives:
+        return (
+            "Take those alone that something needs: each call of `torch.autograd.grad` gives one row of a Jacobian or "
+            "a Hessian, and costs a backward pass, which the loss's own goes through once more."
+        )
     if one.module == _ATTENTION and not one.whole:
         return "Call the attention with `need_weights=False`: it averages its weights over the heads, for nobody."
     return (
@@ -91,6 +98,8 @@ SOME_CALLS_WORTH = 0.05
 
 def _find_partly_read(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).partly_read:
+        if one.is_loaded:
+            continue  # DS003 tells it
         work_ns = both_passes_ns(facts, one.operators, one.backward, each_ns=DISPATCH_NS)
         saving_ns = int(max(1 - one.read_rows / one.rows, 0.0) * work_ns)
         yield from found_at(
@@ -131,6 +140,11 @@ def _partly_read_remedy(facts: Facts, one: PartlyReadResults) -> str:
             "and all else of those alone. Where a library makes the calls, look for its option (`logits_to_keep` in "
             "transformers)."
         )
+    if not _has_layers(one):
+        return (
+            "Take what is read out of the arguments first. Of pairs (boxes and targets, say) compute those that belong "
+            "together: each sample's own, padded to one length (`pad_sequence`), not all of a batch with all."
+        )
     before = f" before {place_words(facts, one.first)}" if one.first != one.place else ""
     if one.ignored is not None:
         keep = f"labels != {one.ignored}"
@@ -138,6 +152,14 @@ def _partly_read_remedy(facts: Facts, one: PartlyReadResults) -> str:
     return (
         f"{words}{before}: `head(x[:, -1])` in place of `head(x)[:, -1]`, `head(x[mask])` in place of `head(x)[mask]`."
     )
+
+
+_OF_MODELS = re.compile("mm|attention|embedding|norm|softmax")
+
+
+def _has_layers(one: PartlyReadResults) -> bool:
+    """Whether layers of a model are among what is computed by position."""
+    return any(use.unused and _OF_MODELS.search(use.name) for use in one.operators)
 
 
 RULE = Rule("DS037", "Results that nobody uses", _find, shortens_work=True)

@@ -250,6 +250,23 @@ def partly_read(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: S
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
+def partly_used_samples(watch: Watch, places: NumberedPlaces) -> list[PartlyReadResults]:
+    """The same of data that is loaded, by line, the most bytes first."""
+    if watch.row_reads.is_blind:
+        return []
+    operations, paths = watch.flow.operations, watch.paths.paths
+    found: dict[int, PartlyReadResults] = {}
+    for number, one in watch.row_reads.partly_read().items():
+        operation = operations[number]
+        read_rows, rows = one.outermost
+        if operation.call.is_loading and paths[operation.call.path] and read_rows <= _FEW * rows:
+            place = places.number_of(paths[operation.call.path][-1])
+            row = PartlyReadResults(place, place, rows, read_rows, result_bytes=operation.result_bytes, is_loaded=True)
+            if place not in found or found[place].result_bytes < row.result_bytes:
+                found[place] = row
+    return sorted(found.values(), key=lambda one: -one.result_bytes)
+
+
 def _share(one: PartlyRead) -> Fraction:
     return Fraction(one.read_rows, len(one.is_read))
 

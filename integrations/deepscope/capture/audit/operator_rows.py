@@ -42,9 +42,13 @@ MATRIX_PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::badd
 _NORMS = frozenset({"aten::native_layer_norm", "aten::_fused_rms_norm"})
 _SOFTMAX = frozenset({"aten::_softmax", "aten::_log_softmax"})
 _REDUCTIONS = frozenset(
-    f"aten::{name}" for name in ("mean", "sum", "amax", "amin", "argmax", "logsumexp", "var", "linalg_vector_norm")
+    f"aten::{name}"
+    for name in ("mean", "sum", "prod", "amax", "amin", "argmax", "logsumexp", "var", "linalg_vector_norm")
 )
 _ATTENTION = "aten::_scaled_dot_product_"
+_RESIZING = ("aten::upsample_", "aten::_upsample_")
+_RESIZED_DIMENSIONS = 2
+"""Samples and channels, of each of which an image is resized by itself."""
 _LOOKUP = "aten::embedding"
 _PLACES = {"aten::addmm": 1, "aten::baddbmm": 1, _LOOKUP: 1}
 """Which argument has the rows, where that is not the first."""
@@ -102,6 +106,8 @@ def _leading_dimensions(name: str, returned: Returned, result: torch.Tensor) -> 
         return int(result.dim()) - 1
     if name.startswith(_ATTENTION):
         return 3 if result.dim() == 4 else None
+    if name.startswith(_RESIZING):
+        return _RESIZED_DIMENSIONS
     is_along_last = (name in _NORMS and len(args[1]) == 1) or (name in _REDUCTIONS and _is_over_last(returned, last))
     return last if last >= 0 and is_along_last else None
 

@@ -41,6 +41,15 @@ class PartlyRead(NamedTuple):
     """Of autograd's graph: backward they make a gradient of the whole of that of a part."""
     ignored: int | None = None
     """The target whose rows a loss leaves out, where some are read by one that does so."""
+    outer: int = 1
+    """How many places the first dimension has, if rows lie in its order."""
+
+    @property
+    def outermost(self) -> tuple[int, int]:
+        """How many are read of so many: of the first dimension's places if some of these are not, else of all rows."""
+        of_outer = self.is_read.reshape(self.outer, -1).any(axis=1)
+        mask: Mask = self.is_read if of_outer.all() else of_outer
+        return int(mask.sum()), mask.size
 
     @property
     def read_rows(self) -> int:
@@ -61,6 +70,12 @@ class _Result(NamedTuple):
     rows: int
     step: int = 1
     """From one element of a row to the next: as many rows lie among each other."""
+
+    @property
+    def outer(self) -> int:
+        """As of `PartlyRead`."""
+        is_outermost = self.step == 1 and len(self.shape) > 1 and self.strides[0] == max(self.strides)
+        return self.shape[0] if is_outermost else 1
 
     def rows_at(self, places: Places) -> Places:
         """The numbers of the rows that elements are of, in the order in which the rows lie."""
@@ -127,6 +142,8 @@ class RowReads:
         if result is not None:
             self._results[added[0]] = result
             self._makers[result.storage] = added[0]
+            if self._flow.is_used_unseen(result.storage):
+                self._wholly.add(added[0])
 
     def read_wholly(self, values: Iterable[Any]) -> None:
         """Somebody may read, or write to, any part of the tensors among these."""
@@ -135,15 +152,21 @@ class RowReads:
             if maker is not None:
                 self._wholly.add(maker)
 
+    def use_unseen(self, tensor: torch.Tensor, *, is_storage: bool) -> None:
+        """Somebody looks at a tensor, or at its whole storage, and no operator shows it."""
+        maker = self._maker_of(tensor)
+        if maker is not None and is_storage:
+            self._wholly.add(maker)
+        elif maker is not None:
+            self._read(tensor, maker)
+
     def partly_read(self) -> dict[int, PartlyRead]:
         """By operation, where some rows are read and some are not; results that somebody may still read are read."""
         masks: dict[int, Mask] = {}
         found: dict[int, PartlyRead] = {}
         for number, result in reversed(self._results.items()):
             reads = self._reads.get(number)
-            flow = self._flow
-            is_known = flow.is_gone(result.storage) and not flow.is_used_unseen(result.storage)
-            if number in self._wholly or not reads or not is_known:
+            if number in self._wholly or not reads or not self._flow.is_gone(result.storage):
                 continue
             mask = self._mask(result, reads, masks)
             if mask is not None and mask.any() and not mask.all():
@@ -152,7 +175,7 @@ class RowReads:
                 nodes = frozenset(node for one in reads for node in one.nodes)
                 left_out = (*(one.ignored for one in reads), *(found[one].ignored for one in readers & found.keys()))
                 ignored = next((target for target in left_out if target is not None), None)
-                found[number] = PartlyRead(mask, readers, nodes, ignored)
+                found[number] = PartlyRead(mask, readers, nodes, ignored, result.outer)
         return found
 
     def _maker_of(self, tensor: torch.Tensor) -> int | None:

@@ -29,6 +29,7 @@ from deepscope.capture.audit.needless_work import (
     double_work,
     padded_work,
     partly_read,
+    partly_used_samples,
     read_numbers,
     repeated_work,
     same_work,
@@ -41,6 +42,7 @@ from deepscope.capture.audit.prefixes import joined_chains, prefix_work
 from deepscope.capture.audit.sample_work import sample_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unseen_uses import foreign_extensions
+from deepscope.capture.audit.unused_derivatives import unused_derivatives
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.awaited_steps import AwaitedSteps
 from deepscope.capture.lines import UserCode
@@ -226,8 +228,11 @@ def _audited(watch: Watch) -> Audited:
         results=[
             *unused_results(watch, work, places, live=live),
             *read_numbers(watch, work, places, live=live, unread_is_used=bool(extensions)),
+            *(unused_derivatives(watch, work, places) if not extensions else ()),
         ][:MOST_ROWS],
-        partly_read=partly_read(watch, work, places, live=live)[:MOST_ROWS] if not extensions else [],
+        partly_read=[*partly_read(watch, work, places, live=live), *partly_used_samples(watch, places)][:MOST_ROWS]
+        if not extensions
+        else [],
         graphs=unused_graphs(watch, work, places, used_up=used_up)[:MOST_ROWS],
         padding=padded_work(watch, work, places)[:MOST_ROWS],
         kept=kept_graphs(watch, places, used_up=used_up)[:MOST_ROWS],

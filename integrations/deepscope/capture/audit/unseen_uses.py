@@ -30,11 +30,18 @@ _KINDS = ("torch.Tensor", "at::Tensor")
 """As pybind11 writes them in a function's signature."""
 
 
-class UnseenUses:
-    """Has `see(tensor)` called when a method of `torch.Tensor` gives its bytes away, until `end`."""
+_OF_ELEMENTS = frozenset({"numpy", "tolist"})
+"""They give a tensor's own elements away, and nothing else of its storage."""
 
-    def __init__(self, see: Callable[[torch.Tensor], None]) -> None:
-        self._see: Callable[[torch.Tensor], None] | None = see
+
+class UnseenUses:
+    """Has `see(tensor, is_storage)` called when a method of `torch.Tensor` gives its bytes away, until `end`.
+
+    `is_storage`: with those of its whole storage.
+    """
+
+    def __init__(self, see: Callable[[torch.Tensor, bool], None]) -> None:
+        self._see: Callable[[torch.Tensor, bool], None] | None = see
         self._before: dict[str, Any] = {}
         """What the class itself had under each name; methods that it inherits are not among them."""
         self._own = {name: self._watched(name) for name in _METHODS if hasattr(torch.Tensor, name)}
@@ -64,7 +71,7 @@ class UnseenUses:
             see = self._see
             if see is not None and sys._getframe(1).f_code not in _DEEP_COPY:
                 with suppress(Exception):
-                    see(self_)
+                    see(self_, name not in _OF_ELEMENTS)
             return method(self_, *args, **kwargs)
 
         watched.__name__, watched.__qualname__, watched.__doc__ = name, f"Tensor.{name}", method.__doc__

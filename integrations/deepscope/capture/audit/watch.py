@@ -21,6 +21,7 @@ from deepscope.capture.audit.copies import Copies, parameter_storages
 from deepscope.capture.audit.diagonal_matrices import DiagonalMatrices
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
+from deepscope.capture.audit.joined_parts import JoinedParts
 from deepscope.capture.audit.normalisations import Normalisations
 from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
@@ -153,6 +154,7 @@ class Watch:
         self.cheaper = CheaperOperators(self.flow)
         self.normalisations = Normalisations(self.flow)
         self.diagonals = DiagonalMatrices(self.flow)
+        self.joined = JoinedParts(self.flow)
         self.repeats = Repeats(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
         fixed = fixed_storages(self.flow, modules, optimizers)
@@ -162,10 +164,14 @@ class Watch:
         self.copies = Copies(self.flow, parameters)
         self.reruns = Reruns(self.flow, parameters)
         self.repeated_rows = RepeatedRows(self.flow, parameters)
-        self.unseen_uses = UnseenUses(self.flow.use_unseen)
+        self.unseen_uses = UnseenUses(self._use_unseen)
         self.step = 0
         self.passes: list[int] = []
         """By backward pass: the path of the line that called it."""
+        self.nodes_of_passes: list[range] = []
+        """The numbers of the nodes that each of them made, to be differentiated once more."""
+        self._next_node = 0
+        """The first of those that a backward pass would make now."""
         self._is_in_pass = False
         self._last_path = self._thread = 0
         self._gradient: Gradient | None = None
@@ -181,10 +187,13 @@ class Watch:
         if node is None:
             self._is_in_pass, self._gradient, self._thread = False, None, get_ident()
             self._note_forward(returned, call)
+            self._next_node = torch_compat.next_node_number()
             return
         if not self._is_in_pass:
             self._is_in_pass = True
             self.passes.append(call.path or self._waiting_path())
+            self.nodes_of_passes.append(range(0))
+        self.nodes_of_passes[-1] = range(self._next_node, torch_compat.next_node_number())
         self.nodes.reach(node)
         if torch_compat.gathers_gradient(node):
             self._note_gradient(node.variable, returned, call)
@@ -198,6 +207,10 @@ class Watch:
         self.slices.optimizer_steps += 1
         self.samples.step_optimizer()
 
+    def _use_unseen(self, tensor: torch.Tensor, is_storage: bool) -> None:
+        self.flow.use_unseen(tensor)
+        self.row_reads.use_unseen(tensor, is_storage=is_storage)
+
     def _waiting_path(self) -> int:
         """The path of the thread that waits while a thread of autograd's own computes for it."""
         return self.paths.call_from(sys._current_frames().get(self._thread)).path
@@ -208,11 +221,12 @@ class Watch:
         added = self._add(returned, call)
         facts = self.flow.facts(returned.function)
         makes = not self.step and not call.is_loading
-        self.row_reads.note(added, facts, returned, node=node, makes=makes)
+        self.row_reads.note(added, facts, returned, node=node, makes=not self.step)
         self.cheaper.note(added, facts, returned, makes=makes)
         self.normalisations.note(added, facts, returned, makes=makes)
         self.diagonals.note(added, facts, returned, makes=makes, is_direct=call.is_direct)
         self.repeated_rows.note(added, facts, returned, makes=makes)
+        self.joined.note(added, facts, returned, makes=makes)
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs
@@ -265,7 +279,9 @@ class Watch:
         has_own_code = call.path not in (0, self.passes[-1])
         if has_own_code or isinstance(node, BackwardCFunction):
             self.row_reads.read_wholly(returned.given)
-        for number in self._add(returned, call):
+        added = self._add(returned, call)
+        self.joined.note(added, self.flow.facts(returned.function), returned, makes=False)
+        for number in added:
             operation = self.flow.operations[number]
             operation.pass_number = len(self.passes) - 1
             operation.forward_path = call.path if has_own_code else self._last_path

@@ -194,6 +194,12 @@ class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the forward work at these lines; `unused` are those that nobody uses."""
     is_number: bool = False
     """Whether a line reads it as a number (`.item()`)."""
+    derivatives: Count = 0
+    """How many derivatives it is (`torch.autograd.grad`); 0 for what is computed forward."""
+    all_derivatives: Count = 0
+    """Of so many that the line takes."""
+    backward: list[OperatorUse] = []
+    """Of the backward work for derivatives, and of what differentiates them once more."""
 
 
 class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -211,6 +217,8 @@ class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether that holds each time that these lines call these operators."""
     ignored: int | None = None
     """The target whose rows a loss leaves out, where such a loss reads the others."""
+    is_loaded: bool = False
+    """Whether a data set computes it; `operators` are not told then."""
     result_bytes: Count = 0
     operators: list[OperatorUse] = []
     """Of the forward work at these lines; `unused` are those of which some rows are read."""
