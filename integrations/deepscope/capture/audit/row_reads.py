@@ -47,8 +47,8 @@ class PartlyRead(NamedTuple):
     @property
     def outermost(self) -> tuple[int, int]:
         """How many are read of so many: of the first dimension's places if some of these are not, else of all rows."""
-        of_outer = self.is_read.reshape(self.outer, -1).any(axis=1)
-        mask: Mask = self.is_read if of_outer.all() else of_outer
+        of_outer: Mask = np.asarray(self.is_read.reshape(self.outer, -1).any(axis=1))
+        mask = self.is_read if of_outer.all() else of_outer
         return int(mask.sum()), mask.size
 
     @property
