@@ -58,6 +58,29 @@ def test_positions_that_each_forward_pass_computes_are_found_in_their_function()
     assert looked_at_all(tagging(Tagger(mended=True), lambda: torch.randn(2, 32, 16))).account.same == []
 
 
+def adjacency(edges: torch.Tensor, weights: torch.Tensor, layout: str) -> torch.Tensor:
+    found = torch.sparse_coo_tensor(edges, weights.sqrt(), (50, 50), check_invariants=False)
+    return found.coalesce() if layout == "coo" else found.to_sparse_csr() if layout == "csr" else found.to_dense()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("layout", ["coo", "csr", "dense"])
+@pytest.mark.parametrize("changing", ["", "edges", "weights"])
+def test_a_sparse_matrix_that_is_made_anew_is_the_same_if_its_places_and_its_numbers_are(layout: str, changing: str):
+    edges, weights, mix = torch.randint(50, (2, 400)), torch.rand(400), nn.Linear(8, 8)
+
+    def loss() -> torch.Tensor:
+        places = torch.randint(50, (2, 400)) if changing == "edges" else edges
+        numbers = torch.rand(400) if changing == "weights" else weights
+        matrix = adjacency(places, numbers, layout)
+        return torch.sparse.mm(matrix, mix(torch.randn(50, 8))).square().mean()
+
+    made = set().union(*(same(one) for one in looked_at_all(training(mix, loss)).account.same))
+    last = {"coo": "aten::_coalesce", "csr": "aten::_to_sparse_csr", "dense": "aten::_to_dense"}[layout]
+    assert (last in made) == (not changing)
+    assert ("aten::sqrt" in made) == (changing != "weights")
+
+
 def test_lengths_that_change_from_step_to_step_are_not_the_same():
     lengths = iter(range(20, 40))
     found = looked_at_all(tagging(Tagger(), lambda: torch.randn(2, next(lengths), 16)))

@@ -50,6 +50,36 @@ def test_a_cell_over_time_is_a_chain_and_its_layer_is_none():
     assert looked_at_all(training(nn.ModuleList([layer, head]), at_once)).account.slices == []
 
 
+class Actor(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.policy, self.value = (
+            nn.Sequential(nn.Linear(8, 16), nn.Tanh()),
+            *(nn.Linear(16, n) for n in (4, 1)),
+        )
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden = self.trunk(x)
+        return self.policy(hidden), self.value(hidden).squeeze(-1)
+
+
+def test_a_policy_that_gets_one_environment_after_the_other_is_found_with_its_distributions():
+    actor = Actor()
+
+    def loss() -> torch.Tensor:
+        with torch.no_grad():
+            for row in torch.randn(16, 8):
+                logits, _ = actor(row)
+                chosen = torch.distributions.Categorical(logits=logits)
+                chosen.log_prob(chosen.sample())
+        return actor(torch.randn(32, 8))[1].square().mean()
+
+    found = looked_at_all(training(actor, loss))
+    (one,) = found.account.slices
+    assert (one.times, one.shape, one.module) == (16, [16, 8], "Actor")
+    assert "logits, _ = actor(row)" in {text_of(found, place) for place in (one.place, *one.others)}
+
+
 @pytest.mark.parametrize("way", ["index", "slice", "iterate", "unsqueeze"])
 def test_a_model_that_gets_samples_one_by_one_is_found_with_its_loss(way: str):
     model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 3))

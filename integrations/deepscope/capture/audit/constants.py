@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.flow import Flow, Returned, tensors_of
+from deepscope.capture.audit.flow import Flow, Returned, tensors_of, values_of
 from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
 
 _numpy = torch.Tensor.numpy
@@ -17,6 +17,7 @@ _numpy = torch.Tensor.numpy
 _FEWEST = 64
 """Of fewer elements two steps may have the same by chance (flags, rewards, one-hot vectors), and of equal ones."""
 _MOST_BYTES = 1 << 24
+_SPARSE = frozenset({torch.sparse_coo, torch.sparse_csr, torch.sparse_csc})
 
 Value = Hashable
 """Equal for two tensors that hold the same because they were computed in the same way."""
@@ -40,7 +41,8 @@ def computed_value(
             value = of_tensor(tensor)
             if value is None:
                 return None
-            parts.append((value, tensor.storage_offset(), tuple(tensor.shape), tensor.stride()))
+            lies = (tensor.storage_offset(), tensor.stride()) if tensor.layout is torch.strided else str(tensor.layout)
+            parts.append((value, tuple(tensor.shape), lies))
     return hash(tuple(parts))
 
 
@@ -142,7 +144,7 @@ class Constants:
         """An operator has returned, outside of backward passes."""
         value = self._value_of(facts, returned)
         changed = (returned.result, *facts.written(returned.args, returned.kwargs))
-        written = [key for one in tensors_of(changed) if (key := self._flow.key_of(one))]
+        written = [key for one in tensors_of(changed) if (key := self._key_of(one))]
         if value is None:
             for key in written:
                 self._values.pop(key, None)
@@ -170,11 +172,19 @@ class Constants:
             and all(map(self._flow.is_untouched, self._given[value]))
         }
 
+    def _key_of(self, tensor: torch.Tensor) -> int:
+        """The number of a tensor's storage; of a sparse one that of what it keeps, less than 0. 0 without one."""
+        if not is_plain(tensor) or tensor.layout not in _SPARSE:
+            return self._flow.key_of(tensor) or 0
+        values = values_of(tensor)
+        self._flow.writers_of(values)  # no other storage gets its number from now on
+        return -(self._flow.key_of(values) or 0)
+
     def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
         given: set[int] = set()
 
         def of_tensor(tensor: torch.Tensor) -> Value | None:
-            key = self._flow.key_of(tensor) or 0
+            key = self._key_of(tensor)
             value = self._values.get(key)
             if key in self._built and not self._has_same_bytes(key, tensor):
                 return None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from deepscope.capture import torch_compat
 from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
 from deepscope.capture.audit.places import OperatorCall
 
@@ -182,7 +183,7 @@ class Flow:
         for key, tensor in made.items():
             makes_double |= _is_double(tensor)
             operation.shape = operation.shape or tuple(tensor.shape)
-            operation.result_bytes += tensor.numel() * tensor.element_size()
+            operation.result_bytes += _bytes_of(tensor)
             self._write(tensor, number, is_whole=key in replaced)
         operation.is_double, operation.widens = reads_double or makes_double, makes_double and not reads_double
 
@@ -329,6 +330,22 @@ def tensors_of(values: Iterable[Any]) -> Iterator[torch.Tensor]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from tensors_of(value)
+
+
+def values_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers that a tensor keeps: of a sparse one those that are not zero, else all of them."""
+    if tensor.layout is torch.strided:
+        return tensor
+    with torch_compat.without_modes(), torch.no_grad():
+        found: torch.Tensor = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
+    return found
+
+
+def _bytes_of(tensor: torch.Tensor) -> int:
+    try:
+        return int(values_of(tensor).numel() * tensor.element_size())
+    except RuntimeError:  # a layout that keeps no values
+        return int(tensor.numel() * tensor.element_size())
 
 
 def _is_double(tensor: torch.Tensor) -> bool:

@@ -66,10 +66,11 @@ class SliceUses:
     def take(self, name: str, args: Sequence[Any], kwargs: dict[str, Any], result: Any, call: OperatorCall) -> None:
         """A view was made."""
         base = next(tensors_of(args), None)
-        if base is None or call.is_within_module:  # a library's own loop
+        if base is None:
             return
         if name in _SLICING:
-            self._slice(base, name, args, kwargs, result, path=call.path)
+            if not call.is_within_module:  # else a library's own loop
+                self._slice(base, name, args, kwargs, result, path=call.path)
         elif isinstance(result, torch.Tensor) and result.numel() == base.numel():
             found = self._find(base)
             key = self._key_of(result)
