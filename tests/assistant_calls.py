@@ -1,6 +1,6 @@
 """What an assistant reads that follows the skill: the documented commands on a program, and how long the answers are.
 
-`python tests/assistant_calls.py` prints the table of docs/assistants.md: the skill's first two calls beside
+`python tests/assistant_calls.py` prints what docs/assistants.md sums up: the skill's first two calls beside
 `key_averages().table()` and the trace itself, for each program of targets/advice/mistaken.
 """
 
