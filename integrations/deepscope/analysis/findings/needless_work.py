@@ -361,6 +361,13 @@ _SHORTER = 0.9
 """A batch could be cut if its longest row has no more than this part of its length."""
 
 
+def padded_share(facts: Facts, place: int) -> float:
+    """The part of the work at a place of the audit that a finding calls padding."""
+    audit, found = audit_of(facts), {one.line for one in PADDED_BATCHES.found(facts)}
+    named = (one for one in audit.padding if audit.places[one.place].line in found)
+    return max((_saved_share(one) for one in named if any(use.place == place for use in one.operators)), default=0.0)
+
+
 def _find_padded_batches(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).padding:
         share = min(one.padded / one.positions, 1.0)
@@ -371,7 +378,7 @@ def _find_padded_batches(facts: Facts) -> Iterator[Finding]:
             one.place,
             PADDED_BATCHES,
             facts,
-            takes_ns=int(share * work_ns),
+            takes_ns=int(_saved_share(one) * work_ns),
             worth=PADDED_WORTH if _can_be_cut(one) else SORTED_WORTH,
             message=f"{share:.0%} of the positions that are looked up here are padding: "
             f"{one.rows} rows of up to {one.length}, the longest with {one.longest} of its own",
@@ -384,6 +391,11 @@ def _find_padded_batches(facts: Facts) -> Iterator[Finding]:
             remedy=_padded_batches_remedy(one),
             is_bound=not _can_be_cut(one),
         )
+
+
+def _saved_share(one: PaddedWork) -> float:
+    """Of the work on all positions: behind the longest row, if batches can be cut there, else that of all padding."""
+    return 1 - one.longest / one.length if _can_be_cut(one) else min(one.padded / one.positions, 1.0)
 
 
 def _can_be_cut(one: PaddedWork) -> bool:

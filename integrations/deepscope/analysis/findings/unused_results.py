@@ -15,6 +15,7 @@ from deepscope.analysis.findings.audited_work import (
     unused_names,
 )
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.needless_work import padded_share
 from deepscope.analysis.findings.python_lines import runs_other_code
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.tiny_operators import looping_lines
@@ -101,7 +102,7 @@ def _find_partly_read(facts: Facts) -> Iterator[Finding]:
         if one.is_loaded:
             continue  # DS003 tells it
         work_ns = both_passes_ns(facts, one.operators, one.backward, each_ns=DISPATCH_NS)
-        saving_ns = int(max(1 - one.read_rows / one.rows, 0.0) * work_ns)
+        saving_ns = int(max(1 - one.read_rows / one.rows, 0.0) * work_ns * (1 - padded_share(facts, one.place)))
         yield from found_at(
             one.place,
             RULE,
