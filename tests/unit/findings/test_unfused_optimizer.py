@@ -19,9 +19,11 @@ def steps(
     torch: str = "2.13.0",
     times: int = 2,
     length: int = 400,
+    tables: list[dict[str, object]] | None = None,
 ) -> TraceBuilder:
     """Steps of 1,000 µs, `length` µs of each in an optimizer that starts `count` operators of `each` µs."""
-    builder = TraceBuilder(deepscope={"versions": {"torch": torch}})
+    audit = {"format": 1, "steps": 2, "operators": 9, "places": [[0, 6, "main"]], "tables": tables or []}
+    builder = TraceBuilder(deepscope={"versions": {"torch": torch}, "audit": audit})
     for number in range(times):
         at = number * 1000 * US
         builder.step(number, at, 1000 * US).line(FILE, 5, "main", at, 450 * US)
@@ -50,6 +52,14 @@ def test_a_part_of_the_arithmetic_is_saved_by_the_kind_of_the_optimizer(findings
     (found,) = findings_of(steps(optimizer=optimizer, each=14, count=20), "DS011")
     arithmetic = 2 * 20 * 4 * US
     assert found.saving_ns == (800 * US - arithmetic) // 2 + round(part * arithmetic)
+
+
+@pytest.mark.parametrize(("rows", "part"), [(50, 0.25), (200, 1.0)])
+def test_the_arithmetic_on_a_table_of_which_few_rows_are_looked_up_is_not_its_own(findings_of, rows: int, part: float):
+    table = {"place": 0, "rows": 1000, "used_rows": rows, "elements": 750, "optimizer": "SGD", "stepped_elements": 1000}
+    (found,) = findings_of(steps(optimizer="SGD", each=14, count=20, tables=[table]), "DS011")
+    arithmetic = 2 * 20 * 4 * US
+    assert found.saving_ns == (800 * US - arithmetic) // 2 + round(0.2 * part * arithmetic)
 
 
 def test_a_step_that_holds_something_else_tells_nothing_of_the_optimizer(findings_of):

@@ -9,6 +9,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.findings.audited_work import audit_of
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
@@ -58,6 +59,8 @@ FEWEST = 2
 """Fewer steps do not tell what a step takes."""
 CALL_NS = 10_000
 """At most so much of an operator is the call, the rest is arithmetic on its tensors."""
+FEW_ROWS = 0.1
+"""A table of which a step looks up at most this part is stepped as a whole for nothing, fused or not."""
 OF_CALLS = 0.5
 """The part of the calls, and of the Python around them, that a fused step does not make."""
 FUSED = {"Adam": 0.6, "AdamW": 0.6, "Adagrad": 0.45, "SGD": 0.2}
@@ -79,7 +82,8 @@ def _find_unfused_optimizer(facts: Facts) -> Iterator[Finding]:
         here = (location == line) & (events.name[steps] == name)
         times = int(here.sum())
         optimizer = stepped_optimizer(facts.trace.strings[name])
-        of_arithmetic = FUSED.get(optimizer or "", 0.0) * _median(arithmetic[here])
+        dense = 1 - _part_of_tables(facts, optimizer or "")
+        of_arithmetic = FUSED.get(optimizer or "", 0.0) * dense * _median(arithmetic[here])
         saving = int(times * (OF_CALLS * _median(calls[here]) + of_arithmetic))
         if times < FEWEST or saving < max(UNFUSED_OPTIMIZER_WORTH * facts.wall_ns, 1):
             continue
@@ -98,6 +102,14 @@ def _find_unfused_optimizer(facts: Facts) -> Iterator[Finding]:
             remedy=f"Make it with `{optimizer}(…, fused=True)` (on the CPU from torch 2.4 on): one call for all."
             + framework_option(facts, UNFUSED_OPTIMIZER.code),
         )
+
+
+def _part_of_tables(facts: Facts, optimizer: str) -> float:
+    """Of the elements that an optimizer steps, those of tables that get sparse gradients (DS040)."""
+    if (facts.trace.header.world_size or 1) > 1:
+        return 0.0
+    mine = [one for one in audit_of(facts).tables if one.optimizer == optimizer and one.stepped_elements]
+    return min(sum(one.elements / one.stepped_elements for one in mine if one.used_rows <= FEW_ROWS * one.rows), 1.0)
 
 
 def _median(values: Int64) -> int:
