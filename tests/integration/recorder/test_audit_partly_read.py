@@ -272,8 +272,7 @@ def test_what_a_data_set_computes_of_what_it_cuts_off_is_told_with_the_loading(e
     clips = Clips()
     clips.every = every
     batches = iter(torch.utils.data.DataLoader(clips, batch_size=4))
-    net = nn.LazyLinear(4)
-    net(next(batches))
+    net = nn.Linear(next(batches).shape[1], 4)
     profile = recorded_and_looked_at(training(net, lambda: net(next(batches)).square().mean()), tmp_path)
     (found,) = [one for one in profile.findings if one.code == "DS003"]
     assert ("8 of 40 parts are used: cut the data first." in found.remedy.text) == (every == 5)

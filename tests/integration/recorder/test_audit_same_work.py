@@ -20,6 +20,11 @@ from deepscope.trace.format.audit import SameWork
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
 
+TELLS_WHOSE_BYTES = pytest.mark.skipif(
+    not hasattr(torch.UntypedStorage, "resizable"),
+    reason=f"torch {torch.__version__} cannot tell whose bytes these are",
+)
+
 
 def same(one: SameWork) -> set[str]:
     return {use.name for use in one.operators if use.unused}
@@ -63,6 +68,7 @@ def adjacency(edges: torch.Tensor, weights: torch.Tensor, layout: str) -> torch.
     return found.coalesce() if layout == "coo" else found.to_sparse_csr() if layout == "csr" else found.to_dense()
 
 
+@TELLS_WHOSE_BYTES
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("layout", ["coo", "csr", "dense"])
 @pytest.mark.parametrize("changing", ["", "edges", "weights"])
@@ -144,10 +150,7 @@ def test_the_finding_stands_in_the_function_and_mended_there_is_none(mended: boo
         assert 0 < one.saving_ns <= spent  # of a step that the machine held up, little counts
 
 
-@pytest.mark.skipif(
-    not hasattr(torch.UntypedStorage, "resizable"),
-    reason=f"torch {torch.__version__} cannot tell whose bytes these are",
-)
+@TELLS_WHOSE_BYTES
 @pytest.mark.parametrize("kind", ["given", "written", "numpys"])
 def test_work_on_a_tensor_from_before_the_loop_is_the_same_unless_somebody_writes_to_it(kind: str):
     array = np.random.default_rng(0).random((4, 8), dtype=np.float32)
