@@ -169,8 +169,11 @@ class Watch:
         self.passes: list[int] = []
         """By backward pass: the path of the line that called it."""
         self.nodes_of_passes: list[range] = []
-        """The numbers of the nodes that each of them made, to be differentiated once more."""
-        self._next_node = 0
+        """The numbers of the nodes that each of them made, to be differentiated once more.
+
+        None where a thread of autograd's own computes, which numbers its nodes by itself.
+        """
+        self._next_node = torch_compat.next_node_number()
         """The first of those that a backward pass would make now."""
         self._is_in_pass = False
         self._last_path = self._thread = 0
@@ -193,7 +196,8 @@ class Watch:
             self._is_in_pass = True
             self.passes.append(call.path or self._waiting_path())
             self.nodes_of_passes.append(range(0))
-        self.nodes_of_passes[-1] = range(self._next_node, torch_compat.next_node_number())
+        if get_ident() == self._thread:
+            self.nodes_of_passes[-1] = range(self._next_node, torch_compat.next_node_number())
         self.nodes.reach(node)
         if torch_compat.gathers_gradient(node):
             self._note_gradient(node.variable, returned, call)
