@@ -363,8 +363,9 @@ _SHORTER = 0.9
 
 def padded_share(facts: Facts, place: int) -> float:
     """The part of the work at a place of the audit that a finding calls padding."""
-    audit, found = audit_of(facts), {one.line for one in PADDED_BATCHES.found(facts)}
-    named = (one for one in audit.padding if audit.places[one.place].line in found)
+    found = {(one.file, one.line) for one in PADDED_BATCHES.found(facts)}
+    lines = {number for number, one in enumerate(facts.locations) if (one.file, one.line) in found}
+    named = (one for one in audit_of(facts).padding if location_of(facts, one.place) in lines)
     return max((_saved_share(one) for one in named if any(use.place == place for use in one.operators)), default=0.0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -54,10 +55,13 @@ def built_anew(facts: Facts) -> Intervals:
     return union(events.start_ns[runs], events.end_ns[runs])
 
 
-def saved_at(facts: Facts, line: int) -> int:
-    """What findings claim of the time of operators at a line that compute again what they have computed."""
-    found = (one for one in _all(facts) if one.work.again and location_of(facts, one.work.place) == line)
-    return sum(one.saving_ns for one in found if one.saving_ns >= WORTH * facts.wall_ns)
+def computed_again_ns(facts: Facts) -> Counter[int]:
+    """By line: what findings claim of the time of operators that compute again what they have computed."""
+    found: Counter[int] = Counter()
+    for one in _all(facts):
+        if one.work.again and one.saving_ns >= WORTH * facts.wall_ns:
+            found[location_of(facts, one.work.place)] += one.saving_ns
+    return found
 
 
 def _find(facts: Facts) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from deepscope.analysis.findings import beside_training
 from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.same_work import saved_at
+from deepscope.analysis.findings.same_work import computed_again_ns
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.analysis.findings.source_text import (
     goes_in_turn,
@@ -192,7 +192,7 @@ def _savings(facts: Facts) -> dict[int, int]:
     started, runs = facts.once(_started), facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
     logs = {(one.file, one.line) for one in beside_training.LOGGING_LINES.found(facts)}
-    sliced = sliced_lines(facts)
+    sliced, again_ns = sliced_lines(facts), computed_again_ns(facts)
     found = {}
     for line in np.flatnonzero(started.times[:-1] >= MANY_OVER_PARAMETERS * steps).tolist():
         place = facts.locations[line]
@@ -208,7 +208,7 @@ def _savings(facts: Facts) -> dict[int, int]:
         if len(duration) and float(np.median(duration)) <= TINY_NS:
             # One run a step would do what all of them do.
             whole = _overhead_ns(facts, line, duration)
-            whole = max(whole + _backward_ns(facts, line) - saved_at(facts, line), 0)
+            whole = max(whole + _backward_ns(facts, line) - again_ns[line], 0)
             found[line] = whole - whole * steps // int(started.times[line])
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Mapping, Set
 from fractions import Fraction
 from types import CodeType
 
@@ -209,12 +209,14 @@ _FEW = 0.5
 """At most so many rows are read."""
 
 
-def partly_read(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[PartlyReadResults]:
-    """Of the first step, the most computed first: operators one behind the other of which the same rows are read."""
-    if watch.row_reads.is_blind:
-        return []
+def partly_read(
+    watch: Watch, work: StepWork, places: NumberedPlaces, partly: Mapping[int, PartlyRead], *, live: Set[int]
+) -> list[PartlyReadResults]:
+    """Of the first step, the most computed first: operators one behind the other of which the same rows are read.
+
+    `partly`: what is partly read, by operation.
+    """
     operations, paths = watch.flow.operations, watch.paths.paths
-    partly = watch.row_reads.partly_read()
     chosen = live & {number for number, _ in work.forward}
     few = {number: one for number, one in partly.items() if number in chosen and one.is_read.mean() <= _FEW}
     uses = work.uses(few.keys())
@@ -250,13 +252,13 @@ def partly_read(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: S
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def partly_used_samples(watch: Watch, places: NumberedPlaces) -> list[PartlyReadResults]:
+def partly_used_samples(
+    watch: Watch, places: NumberedPlaces, partly: Mapping[int, PartlyRead]
+) -> list[PartlyReadResults]:
     """The same of data that is loaded, by line, the most bytes first."""
-    if watch.row_reads.is_blind:
-        return []
     operations, paths = watch.flow.operations, watch.paths.paths
     found: dict[int, PartlyReadResults] = {}
-    for number, one in watch.row_reads.partly_read().items():
+    for number, one in partly.items():
         operation = operations[number]
         read_rows, rows = one.outermost
         if operation.call.is_loading and paths[operation.call.path] and read_rows <= _FEW * rows:

@@ -161,7 +161,12 @@ class RowReads:
             self._read(tensor, maker)
 
     def partly_read(self) -> dict[int, PartlyRead]:
-        """By operation, where some rows are read and some are not; results that somebody may still read are read."""
+        """By operation, where some rows are read and some are not; results that somebody may still read are read.
+
+        None where tensors were of somebody's own kind.
+        """
+        if self.is_blind:
+            return {}
         masks: dict[int, Mask] = {}
         found: dict[int, PartlyRead] = {}
         for number, result in reversed(self._results.items()):

@@ -212,6 +212,7 @@ def _audited(watch: Watch) -> Audited:
     watch.gradients.end(optimizers)
     live = used(watch, unread_is_used=bool(extensions))
     repeats, chains = watch.repeats.all(), joined_chains(watch, work)
+    partly = watch.row_reads.partly_read() if not extensions else {}
     account = AuditAccount(
         steps=watch.step,
         operators=sum(one.step == 0 for one in watch.flow.operations),
@@ -230,9 +231,10 @@ def _audited(watch: Watch) -> Audited:
             *read_numbers(watch, work, places, live=live, unread_is_used=bool(extensions)),
             *(unused_derivatives(watch, work, places) if not extensions else ()),
         ][:MOST_ROWS],
-        partly_read=[*partly_read(watch, work, places, live=live), *partly_used_samples(watch, places)][:MOST_ROWS]
-        if not extensions
-        else [],
+        partly_read=[
+            *partly_read(watch, work, places, partly, live=live),
+            *partly_used_samples(watch, places, partly),
+        ][:MOST_ROWS],
         graphs=unused_graphs(watch, work, places, used_up=used_up)[:MOST_ROWS],
         padding=padded_work(watch, work, places)[:MOST_ROWS],
         kept=kept_graphs(watch, places, used_up=used_up)[:MOST_ROWS],
