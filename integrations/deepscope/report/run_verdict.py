@@ -14,7 +14,7 @@ from deepscope.records import Costs, Line, MemoryFailure, Profile, WholeRun, cos
 from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.counters import busy_ratio
-from deepscope.report.findings import slowed_words, was_busy
+from deepscope.report.findings import saving_word, slowed_words, was_busy
 from deepscope.report.framework import without_framework
 from deepscope.report.step_times import serving_sentence
 from deepscope.report.whole_run import (
@@ -54,6 +54,8 @@ _WRITING = 0.05
 """Of the time after the run's start; checkpoints and logs are named from this share on, since they can be rarer."""
 _CHEAP = 0.05
 """A finding that could save this share of the time is worth a look."""
+_ADVISED = 0.2
+"""A finding that could save this share is named in a sentence that names another line."""
 _LEAST = 0.1
 """A line with less of what the sentence is about is not named."""
 _NEARLY_ALL = 0.9
@@ -198,12 +200,28 @@ def _of_steps(profile: Profile) -> RunVerdict:
     if rival is not None:
         words += f"; {_rival_words(rival, profile, beside=first.cause)}"
     words += _what_is_missing(profile) if line is None else ""
+    words += _advice_elsewhere(words, line, profile) if first.cause in _ON_CPU else ""
     if first.cause == "device busy" and not any(one.saving_ns >= _CHEAP * whole for one in profile.findings):
         words += ": nothing cheap to gain was found" if line is not None else ""
     if was_busy(profile):
         words += "; times are rough, for other programs had the cores"
     file, number = (line.file, line.line) if line is not None else ("", 0)
     return RunVerdict(first.cause, first.share, printable(f"{words}."), file, number)
+
+
+_ON_CPU: frozenset[RunCause] = frozenset({"operators", "Python"})
+
+
+def _advice_elsewhere(words: str, line: Line | None, profile: Profile) -> str:
+    """The finding that could save most, if that is much and its place is not in the sentence yet."""
+    found = max(profile.findings, key=lambda one: one.saving_ns, default=None)
+    if found is None or not found.file or found.saving_ns < _ADVISED * profile.totals.wall_ns:
+        return ""
+    place = short_place(found.file, found.line, profile.trace.project_root)
+    if (line is not None and (found.file, found.line) == (line.file, line.line)) or place in words:
+        return ""
+    share = share_text(found.saving_ns, profile.totals.wall_ns)
+    return f"; {saving_word(found)} {share} could be saved at {place} ({found.code})"
 
 
 _WITHOUT_WORK = ("data loader", "runtime", "CPU", "other")

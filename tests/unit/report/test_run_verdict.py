@@ -153,6 +153,30 @@ def test_on_the_cpu_it_is_the_dearest_line_and_what_that_spends_its_time_on() ->
     assert said.sentence == "Runs on the CPU: 60.0% of the cost is at train.py:3, mostly Python."
 
 
+@pytest.mark.parametrize(
+    ("place", "saving_ms", "words"),
+    [
+        ((MODEL, 9), 110, "; up to 55.0% could be saved at nets/model.py:9 (DS034)."),
+        ((TRAIN, 3), 110, "."),
+        ((MODEL, 9), 39, "."),
+        (("", 0), 110, "."),
+    ],
+)
+def test_a_finding_that_could_save_much_at_another_line_is_named(
+    place: tuple[str, int], saving_ms: int, words: str
+) -> None:
+    lines = [line(TRAIN, 3, "main", MS, python_ns=59 * MS), line(MODEL, 9, "Net.forward", 20 * MS)]
+    profile = run({"CPU": 60, "other": 140}, lines=lines, metric="cpu_self")
+    profile.no_line.cost_ns = 20 * MS
+    (advice,) = training().findings[:1]
+    file, number = place
+    advice = structs.replace(advice, code="DS034", file=file, line=number, saving_ns=saving_ms * MS, is_measured=False)
+    profile.findings = [advice]
+    assert run_verdict(profile).sentence == f"Runs on the CPU: 60.0% of the cost is at train.py:3, mostly Python{words}"
+    profile.metric = "device"
+    assert "could be saved" not in run_verdict(profile).sentence
+
+
 def test_a_line_that_recording_slowed_is_named_with_the_word_that_its_cost_is_an_estimate() -> None:
     slowed = line(TRAIN, 3, "main", MS, python_ns=31 * MS, slowed=True)
     others = [line(MODEL, number, "Net.forward", 24 * MS) for number in range(9, 16)]
