@@ -509,6 +509,7 @@ def cheaper(kind: str, **changes: Any) -> dict[str, Any]:
     ("kind", "message", "remedy"),
     [
         ("diagonal_matrices", "operators for full matrices go through diagonal ones ([8, 4])", "Independent(Normal"),
+        ("classes", "a tensor ([8, 4]) is compared with one number after the other", "torch.bincount"),
         ("softmax_before", "a softmax normalises once more what is normalised here ([8, 4])", "`log_softmax(x / t)`"),
         ("softmax_again", "log_softmax of what are logarithms of probabilities already ([8, 4])", "`F.nll_loss"),
         ("log_softmax", "log_softmax is written out: 1 operators go through [8, 4]", "`torch.log_softmax(x, -1)`"),

@@ -44,6 +44,16 @@ def test_what_a_loop_computes_again_is_claimed_once(findings_of):
     assert many.saving_ns == pytest.approx(2 * 400 * 5 * US - again.saving_ns, rel=0.01)
 
 
+def test_a_loop_over_classes_that_could_be_counted_at_once_is_claimed_once(findings_of):
+    row = {"place": 0, "kind": "classes", "name": "aten::eq", "shape": [400], "times": 1, "needed": 0.25}
+    row |= {"operators": [[0, "aten::item", 400, 400]]}
+    audit = {"format": 1, "steps": 2, "operators": 1, "places": [[0, 5, "main"]], "cheaper": [row]}
+    builder = loop(400, deepscope={"audit": audit})
+    ((at_once,), (many,)) = (findings_of(builder, code) for code in ("DS047", "DS007"))
+    assert at_once.saving_ns == 2 * 400 * 2 * US * 3 // 4
+    assert many.saving_ns == pytest.approx(2 * 400 * 5 * US - at_once.saving_ns, rel=0.01)
+
+
 def test_a_loop_over_parameters_wants_to_run_seldom(findings_of):
     builder = loop(400)
     for text, words in (

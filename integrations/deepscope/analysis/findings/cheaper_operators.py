@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from math import prod
 from typing import NamedTuple
 
-from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at, place_words
+from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at, location_of, place_words
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.quantities import count_text
@@ -82,6 +83,12 @@ _ADVICE: dict[OperatorChoice, _Advice] = {
         "log_softmax of what are logarithms of probabilities already ({shape}) changes nothing",
         "Leave it out. `F.cross_entropy` begins with it; `F.nll_loss(x, labels)` is the rest of it.",
     ),
+    "classes": _Advice(
+        "a tensor ({shape}) is compared with one number after the other, and the matches are counted",
+        "Count all in one pass: `torch.bincount(target * C + prediction, minlength=C * C).view(C, C)` has each pair of "
+        "C classes; its diagonal are the hits, the sums of its rows and columns how often each class occurs. What is "
+        "left out (`target != 255`) is cut from both before.",
+    ),
     "repeated_rows": _Advice(
         "a linear layer is applied to {rows} rows that were gathered or expanded from {different}",
         "Apply it before they are, a part of its weight to each source, and add the results: `w1, w2 = "
@@ -128,7 +135,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             RULE,
             facts,
             takes_ns=work_ns,
-            saving_ns=int((1 - one.needed) * work_ns),
+            saving_ns=_saving_ns(facts, one),
             message=_calls(one)
             + message.format(
                 operator=operator,
@@ -142,6 +149,19 @@ def _find(facts: Facts) -> Iterator[Finding]:
             evidence={"work_ns": work_ns, "needed_ratio": round(one.needed, 3), "calls_per_step": one.times},
             remedy=remedy.format(values=values) if values else remedy,
         )
+
+
+def counted_classes_ns(facts: Facts) -> Counter[int]:
+    """By line: what is saved of comparisons with one number after the other."""
+    found: Counter[int] = Counter()
+    for one in audit_of(facts).cheaper:
+        if one.kind == "classes":
+            found[location_of(facts, one.place)] += _saving_ns(facts, one)
+    return found
+
+
+def _saving_ns(facts: Facts, one: CheaperOperator) -> int:
+    return int((1 - one.needed) * both_passes_ns(facts, one.operators, one.backward))
 
 
 def _as_at(facts: Facts, places: Iterable[int]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings import beside_training
+from deepscope.analysis.findings.cheaper_operators import counted_classes_ns
 from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
@@ -192,7 +193,7 @@ def _savings(facts: Facts) -> dict[int, int]:
     started, runs = facts.once(_started), facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
     logs = {(one.file, one.line) for one in beside_training.LOGGING_LINES.found(facts)}
-    sliced, again_ns = sliced_lines(facts), computed_again_ns(facts)
+    sliced, claimed_ns = sliced_lines(facts), computed_again_ns(facts) + counted_classes_ns(facts)
     found = {}
     for line in np.flatnonzero(started.times[:-1] >= MANY_OVER_PARAMETERS * steps).tolist():
         place = facts.locations[line]
@@ -208,7 +209,7 @@ def _savings(facts: Facts) -> dict[int, int]:
         if len(duration) and float(np.median(duration)) <= TINY_NS:
             # One run a step would do what all of them do.
             whole = _overhead_ns(facts, line, duration)
-            whole = max(whole + _backward_ns(facts, line) - again_ns[line], 0)
+            whole = max(whole + _backward_ns(facts, line) - claimed_ns[line], 0)
             found[line] = whole - whole * steps // int(started.times[line])
     return found
 

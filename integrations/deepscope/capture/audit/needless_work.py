@@ -345,7 +345,7 @@ def cheaper_operators(
     mine = {number for number, _ in work.forward}
     groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
     claimed = {number for number in mine if _is_of_one_hot(watch, number)}  # `broadcasts` has these
-    seen = (watch.diagonals, watch.normalisations, watch.cheaper)
+    seen = (watch.diagonals, watch.normalisations, watch.cheaper, watch.class_masks)
     choices_of = (one.all(work.readers) for one in seen)
     for one in itertools.chain(*choices_of, written_out(watch, work), repeated_products(watch, work)):
         is_free = one.members <= mine and claimed.isdisjoint(one.members)

@@ -211,7 +211,7 @@ def _audited(watch: Watch) -> Audited:
     work, used_up = StepWork(watch, places), trained(watch)
     watch.gradients.end(optimizers)
     live = used(watch, unread_is_used=bool(extensions))
-    repeats, chains = watch.repeats.all(), joined_chains(watch, work)
+    repeats, chains = watch.repeats.all() - watch.class_masks.members(), joined_chains(watch, work)
     partly = watch.row_reads.partly_read() if not extensions else {}
     account = AuditAccount(
         steps=watch.step,

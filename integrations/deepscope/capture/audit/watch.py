@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.cheaper_operators import CheaperOperators
+from deepscope.capture.audit.class_masks import ClassMasks
 from deepscope.capture.audit.constants import Constants, fixed_storages
 from deepscope.capture.audit.copies import Copies, parameter_storages
 from deepscope.capture.audit.diagonal_matrices import DiagonalMatrices
@@ -155,6 +156,7 @@ class Watch:
         self.normalisations = Normalisations(self.flow)
         self.diagonals = DiagonalMatrices(self.flow)
         self.joined = JoinedParts(self.flow)
+        self.class_masks = ClassMasks(self.flow)
         self.repeats = Repeats(self.flow)
         modules, optimizers = live_objects([nn.Module, Optimizer])
         fixed = fixed_storages(self.flow, modules, optimizers)
@@ -231,6 +233,7 @@ class Watch:
         self.diagonals.note(added, facts, returned, makes=makes, is_direct=call.is_direct)
         self.repeated_rows.note(added, facts, returned, makes=makes)
         self.joined.note(added, facts, returned, makes=makes)
+        self.class_masks.note(added, facts, returned, makes=makes)
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs

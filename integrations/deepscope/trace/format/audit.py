@@ -23,14 +23,15 @@ end of a loop that copies all that it has got so far again and again."""
 
 OperatorChoice = Literal[
     "zeros", "order", "sort", "values", "symmetric", "inverse", "real", "part", "diagonal",
-    "softmax_before", "softmax_again", "diagonal_matrices",
+    "softmax_before", "softmax_again", "diagonal_matrices", "classes",
     "gelu", "silu", "relu", "leaky_relu", "layer_norm", "softmax", "log_softmax", "cross_entropy",
     "repeated_rows",
 ]  # fmt: skip
 """Why a cheaper operator would do: a factor of a product is mostly zeros; the other order of two products needs less;
 the ends of an order are read; the values of a decomposition alone, or it is of a symmetric matrix; an inverse is only
 multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product; a
-softmax follows that normalises once more, or is the one that does so; matrices are diagonal; rows that a weight is
+softmax follows that normalises once more, or is the one that does so; matrices are diagonal; a tensor is compared
+with one class after the other and counted; rows that a weight is
 multiplied with repeat; or what is written out in several operators is one of these functions."""
 
 
