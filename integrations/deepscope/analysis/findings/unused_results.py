@@ -19,7 +19,6 @@ from deepscope.analysis.findings.needless_work import padded_share
 from deepscope.analysis.findings.python_lines import runs_other_code
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.tiny_operators import looping_lines
-from deepscope.analysis.tables.why import DISPATCH_NS
 from deepscope.quantities import count_text
 from deepscope.records import Finding
 from deepscope.trace.format.audit import PartlyReadResults, UnusedResults
@@ -93,6 +92,8 @@ def _unused_results_remedy(one: UnusedResults) -> str:
     )
 
 
+_CALL_NS = 5_000
+"""An operator takes about this for few rows, too."""
 SOME_CALLS_WORTH = 0.05
 """Where only some calls of a line compute too much, that takes at least this share of the wall time."""
 
@@ -101,7 +102,7 @@ def _find_partly_read(facts: Facts) -> Iterator[Finding]:
     for one in audit_of(facts).partly_read:
         if one.is_loaded:
             continue  # DS003 tells it
-        work_ns = both_passes_ns(facts, one.operators, one.backward, each_ns=DISPATCH_NS)
+        work_ns = both_passes_ns(facts, one.operators, one.backward, each_ns=_CALL_NS)
         saving_ns = int(max(1 - one.read_rows / one.rows, 0.0) * work_ns * (1 - padded_share(facts, one.place)))
         yield from found_at(
             one.place,
