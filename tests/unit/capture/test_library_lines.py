@@ -148,7 +148,7 @@ def test_code_of_the_users_that_a_library_calls_is_the_users(library: HotLibrary
 
 
 def test_functions_without_operators_are_left_alone(library: HotLibrary, tmp_path: Path) -> None:
-    """Whether a line holds operators is told by the clock: of three recordings one may have been disturbed."""
+    """The clock decides whether a line holds operators: one of three recordings may have been disturbed."""
     silent, held = library.line_of("helpers", 'if "c" in names:'), library.line_of("helpers", "return y.tanh()")
     silent_runs = []
     for _ in range(3):

@@ -136,10 +136,8 @@ def both_passes_ns(
     facts: Facts, forward: Iterable[OperatorUse], backward: Iterable[OperatorUse], *, each_ns: int = 0
 ) -> int:
     """`unused_ns` of forward and of backward work."""
-    return sum(
-        unused_ns(facts, uses, backward=is_backward, each_ns=each_ns)
-        for uses, is_backward in ((forward, False), (backward, True))
-    )
+    forward_ns = unused_ns(facts, forward, backward=False, each_ns=each_ns)
+    return forward_ns + unused_ns(facts, backward, backward=True, each_ns=each_ns)
 
 
 def _name(facts: Facts, event: int) -> str:

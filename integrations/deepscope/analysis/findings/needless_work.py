@@ -363,10 +363,19 @@ _SHORTER = 0.9
 
 def padded_share(facts: Facts, place: int) -> float:
     """The part of the work at a place of the audit that a finding calls padding."""
-    found = {(one.file, one.line) for one in PADDED_BATCHES.found(facts)}
-    lines = {number for number, one in enumerate(facts.locations) if (one.file, one.line) in found}
-    named = (one for one in audit_of(facts).padding if location_of(facts, one.place) in lines)
-    return max((_saved_share(one) for one in named if any(use.place == place for use in one.operators)), default=0.0)
+    return facts.once(_padded_shares).get(place, 0.0)
+
+
+def _padded_shares(facts: Facts) -> dict[int, float]:
+    named = {(one.file, one.line) for one in PADDED_BATCHES.found(facts)}
+    shares: dict[int, float] = {}
+    for one in audit_of(facts).padding:
+        location = location_of(facts, one.place)
+        if location < 0 or (facts.locations[location].file, facts.locations[location].line) not in named:
+            continue
+        for use in one.operators:
+            shares[use.place] = max(shares.get(use.place, 0.0), _saved_share(one))
+    return shares
 
 
 def _find_padded_batches(facts: Facts) -> Iterator[Finding]:

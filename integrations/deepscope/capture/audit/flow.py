@@ -6,6 +6,7 @@ No tensor is kept. A weak reference to a storage keeps its number from being giv
 from __future__ import annotations
 
 import weakref
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -279,6 +280,14 @@ class Flow:
     def sinks(self) -> list[int]:
         """The operations behind which results are not followed further."""
         return [number for number, one in enumerate(self.operations) if one.is_sink]
+
+    def readers(self, numbers: Iterable[int]) -> defaultdict[int, list[int]]:
+        """By operation: those of some operations, given in ascending order, that read its result."""
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for number in numbers:
+            for source in self.operations[number].inputs:
+                found[source].append(number)
+        return found
 
     def reaching(self, targets: Iterable[int], *, by_graphs: bool = False) -> set[int]:
         """The operations whose results, or whose graphs, reach one of these, themselves among them."""

@@ -29,12 +29,10 @@ class StepWork:
         ]
         self._forward = self._by_line(self.forward)
         self.backward = [(number, one) for number, one in first if one.pass_number >= 0]
-        self.readers: dict[int, list[int]] = defaultdict(list)
+        self.readers = watch.flow.readers(
+            number for number, one in enumerate(watch.flow.operations) if one.pass_number < 0
+        )
         """By operation: those outside of backward passes, of any step, that read its result; ascending."""
-        for number, one in enumerate(watch.flow.operations):
-            if one.pass_number < 0:
-                for source in one.inputs:
-                    self.readers[source].append(number)
         self._backward = self._by_line(self.backward)
 
     def uses(self, unused: Set[int]) -> list[OperatorUse]:

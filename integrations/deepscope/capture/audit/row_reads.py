@@ -154,10 +154,9 @@ class RowReads:
 
     def use_unseen(self, tensor: torch.Tensor, *, is_storage: bool) -> None:
         """Somebody looks at a tensor, or at its whole storage, and no operator shows it."""
-        maker = self._maker_of(tensor)
-        if maker is not None and is_storage:
-            self._wholly.add(maker)
-        elif maker is not None:
+        if is_storage:
+            self.read_wholly((tensor,))
+        elif (maker := self._maker_of(tensor)) is not None:
             self._read(tensor, maker)
 
     def partly_read(self) -> dict[int, PartlyRead]:

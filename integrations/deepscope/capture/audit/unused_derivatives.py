@@ -51,15 +51,12 @@ def _unused_passes(watch: Watch, work: StepWork) -> set[int]:
     flow = watch.flow
     used = {flow.operations[number].pass_number for one in watch.gradients.all for number in one.operations}
     kept, unread = {*flow.kept(unread_is_used=False), *flow.sinks()}, watch.joined.unread()
-    readers: dict[int, set[int]] = defaultdict(set)
-    for number, one in enumerate(flow.operations):
-        for source in one.inputs:
-            readers[source].add(number)
+    readers = flow.readers(range(len(flow.operations)))
     by_pass: dict[int, set[int]] = defaultdict(set)
     for number, one in work.backward:
         by_pass[one.pass_number].add(number)
     for of_pass, mine in by_pass.items():
-        ends = (number for number in mine if readers[number].isdisjoint(mine))
+        ends = (number for number in mine if mine.isdisjoint(readers[number]))
         if any(
             number in kept or any(number not in unread.get(reader, ()) for reader in readers[number]) for number in ends
         ):

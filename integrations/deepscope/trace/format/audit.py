@@ -30,9 +30,9 @@ OperatorChoice = Literal[
 """Why a cheaper operator would do: a factor of a product is mostly zeros; the other order of two products needs less;
 the ends of an order are read; the values of a decomposition alone, or it is of a symmetric matrix; an inverse is only
 multiplied with; a Fourier transform is of real numbers; a part of a convolution is read, the diagonal of a product; a
-softmax follows that normalises once more, or is the one that does so; matrices are diagonal; a tensor is compared
-with one class after the other and counted; rows that a weight is
-multiplied with repeat; or what is written out in several operators is one of these functions."""
+softmax follows that normalises once more, or is the one that does so; matrices are diagonal; a tensor is compared with
+one class after the other and counted; rows that a weight is multiplied with repeat; or what is written out in several
+operators is one of these functions."""
 
 
 class AuditedPlace(msgspec.Struct, array_like=True, frozen=True):
@@ -219,7 +219,7 @@ class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
     ignored: int | None = None
     """The target whose rows a loss leaves out, where such a loss reads the others."""
     is_loaded: bool = False
-    """Whether a data set computes it; `operators` are not told then."""
+    """Whether a data set computes it; `operators` is empty then."""
     result_bytes: Count = 0
     operators: list[OperatorUse] = []
     """Of the forward work at these lines; `unused` are those of which some rows are read."""
