@@ -64,7 +64,7 @@ def _codes_of(module: ModuleType) -> Iterable[CodeType]:
         elif isinstance(thing, type):
             todo += vars(thing).values()
         else:
-            functions = (getattr(thing, name, None) for name in ("__func__", "fget", "fset", "__code__"))
+            functions = (getattr(thing, name, None) for name in ("__func__", "fget", "fset", "__wrapped__", "__code__"))
             todo += [function for function in functions if function is not None]
 
 

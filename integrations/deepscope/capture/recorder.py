@@ -21,6 +21,7 @@ from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import open_recorders, optimizer_steps
 from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.capture.process_hooks.open_recorders import end_with, guarded
+from deepscope.capture.process_hooks.own_work import set_apart
 from deepscope.capture.process_hooks.threads import call_between_lines
 from deepscope.capture.resources import Resources, counters_of_run
 from deepscope.capture.saving.header import RecordingSession, checked_metadata
@@ -272,6 +273,7 @@ class Recorder:
         for move in self._plan.moves:
             self._make(move)
 
+    @set_apart
     def step(self) -> None:
         """The step has ended and the next one begins."""
         if self._left is not None:
@@ -290,6 +292,7 @@ class Recorder:
         if self._audit is not None:
             self._begin_audit(self._audit)
 
+    @set_apart
     @guarded
     def pause(self) -> None:
         """Between two steps: what follows until `resume` is no step.
@@ -311,6 +314,7 @@ class Recorder:
         self._plan = plan.cut_before(is_cycle_over=has_steps)
         self._stop_where_plan_is_over()
 
+    @set_apart
     @guarded
     def resume(self) -> None:
         """After `pause`: the next step begins."""

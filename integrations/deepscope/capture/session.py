@@ -21,6 +21,7 @@ from deepscope.capture.evaluation_window import STAGE, WORTH, WORTH_LOOKING, Eva
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingOptions, checked_options
+from deepscope.capture.process_hooks.own_work import set_apart
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.run_timer import write_account
 from deepscope.capture.run_watch import RunWatch
@@ -142,6 +143,7 @@ class Recording:
         _open_ones.add(self)
         return self
 
+    @set_apart
     def step(self) -> None:
         """The step has ended and the next one begins."""
         tell_step()

@@ -180,6 +180,8 @@ class Window:
 
     def end_step(self) -> None:
         """The step has ended: mark it at once, since what the recorder does from here on is not part of it."""
+        if self._lines is not None:
+            self._lines.mark_own_work()
         if self.annotations is not None and torch_compat.is_recording():
             self.annotations.pop(self.step_name)
 
@@ -195,6 +197,7 @@ class Window:
             self._watch.look()
         if self._lines is not None:
             self._lines.next_step()
+            self._lines.mark_own_work()
         self._open_step(step_name(step))
 
     def shortage(self) -> tuple[int, int] | None:

@@ -37,6 +37,12 @@ class Hooks(Switch, Protocol):
     def go_on(self) -> bool:
         """On the thread of `install`: hook in again if Python took the hooks out, and tell whether it had."""
 
+    def pause(self) -> None:
+        """On the thread of `install`: see nothing until `resume`."""
+
+    def resume(self) -> None:
+        """Go on, unless `remove` was called."""
+
     def remove(self) -> None:
         """Leave nothing behind; safe to call twice."""
 

@@ -85,6 +85,12 @@ class MonitoringHooks:
         """Python leaves these hooks in place, whatever they raise."""
         return False
 
+    def pause(self) -> None:
+        """What is no user's code sends one event, and then no more."""
+
+    def resume(self) -> None:
+        """As `pause`."""
+
     def remove(self) -> None:
         """Leave nothing behind; safe to call twice, from any thread, and in a forked child."""
         tool, self._tool = self._tool, None

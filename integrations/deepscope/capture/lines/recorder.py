@@ -22,6 +22,7 @@ from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import LINE, LocalScopeRow, ScopeTable
 from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
+from deepscope.capture.process_hooks import own_work
 from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
 from deepscope.trace.format import span_names
 from deepscope.trace.format.header import LineAccount, ModuleParameters
@@ -117,6 +118,11 @@ class LineRecorder:
         if self._window is not None:
             self._window.next_step()
 
+    def mark_own_work(self) -> None:
+        """A step ends or begins: what DeepScope did up to now lies on this side of it."""
+        if self._window is not None:
+            self._window.mark_own_work()
+
     def let_go(self) -> None:
         """Take the hooks out on another thread; `stop`, on the one that opened the scopes, closes them."""
         if self._window is not None:
@@ -168,6 +174,9 @@ class _Window:
             self._note(f"lines are not recorded: {refusal}")
         else:
             self._is_hooked = True
+            own_work.watchers.append(self)
+            if own_work.is_under_way():
+                self.begin_own_work()
             self._underway = [slot.id for one in self._stacks.own if (slot := one.function.lines.get(one.line))]
 
     def next_step(self) -> None:
@@ -177,6 +186,20 @@ class _Window:
             _costs.begin_burst()
             self._hooks.take_samples()
 
+    def begin_own_work(self) -> None:
+        if self._stacks.is_owner:
+            self._hooks.pause()
+            self._stacks.begin_own_work()
+
+    def mark_own_work(self) -> None:
+        if self._stacks.is_owner:
+            self._stacks.mark_own_work()
+
+    def end_own_work(self) -> None:
+        if self._stacks.is_owner:
+            self._stacks.end_own_work()
+            self._hooks.resume()
+
     def let_go(self) -> None:
         self._is_closing = self._is_unhooked = True
         self._warnings.append(_LET_GO)  # whoever lets go warns
@@ -184,6 +207,7 @@ class _Window:
 
     def close(self) -> LineRecord:
         _open_windows.discard(self)
+        self._stop_watching()
         self._is_closing = True
         try:
             self._stacks.close_own()  # at first: what it takes to remove hooks is not the user's line's
@@ -217,8 +241,12 @@ class _Window:
 
     def abandon(self) -> None:
         """In a forked child, where nobody records: take the hooks out and close nothing."""
+        self._stop_watching()
         self._hooks.remove()
         self._stacks.abandon()
+
+    def _stop_watching(self) -> None:
+        own_work.watchers[:] = [one for one in own_work.watchers if one is not self]
 
     def _note_taken_out(self) -> None:
         if _TAKEN_OUT not in self._warnings:
@@ -284,4 +312,4 @@ _open_windows: weakref.WeakSet[_Window] = abandoned_in_children()
 def _hide_hooks() -> None:
     package = __name__.rpartition(".")[0]
     own = [module for name, module in sys.modules.copy().items() if name.startswith(f"{package}.")]
-    hide_modules([*own, core_wait, span_names])
+    hide_modules([*own, core_wait, own_work, span_names])

@@ -75,6 +75,8 @@ class Stacks:
         self._is_aligning = False
         self._mark_ns = 0
         """What the last mark of `pay` took."""
+        self._own_work_since: int | None = None
+        """The thread's CPU time, once DeepScope is at its own work and from its last mark on."""
         self._has_lines = True
         self._local = threading.local()
         self._foreign: list[Stack] = []
@@ -133,12 +135,28 @@ class Stacks:
         if stack is not self.own or not self._is_open:
             return
         started = perf_counter_ns()
-        enter, leave = make_pair(recording_name(self._overhead_budget.pay() + self._mark_ns))
-        enter()
-        leave()
+        _mark(self._overhead_budget.pay() + self._mark_ns)
         now = perf_counter_ns()
         self._mark_ns = min(now - started, _LONGEST_MARK_NS)
         self.begin_stretch(stack, now)
+
+    def begin_own_work(self) -> None:
+        """What DeepScope does on the owner from here on is its own work, and no part of the line that is open."""
+        self._own_work_since = thread_time_ns()
+
+    def mark_own_work(self) -> None:
+        """Mark in the recording what such work has taken since it began, or since the last such mark."""
+        since, self._own_work_since = self._own_work_since, None
+        if since is not None and self._is_open:
+            now = thread_time_ns()
+            _mark(now - since)
+            self._own_work_since = now
+
+    def end_own_work(self) -> None:
+        """It is over."""
+        self.mark_own_work()
+        self._own_work_since = None
+        self.begin_stretch(self.own, perf_counter_ns())
 
     def begin_stretch(self, stack: Stack, now: int) -> None:
         """What was done up to `now` is the hooks' own, and no part of what the line open in `stack` does."""
@@ -501,3 +519,10 @@ class Stacks:
             keep_forever(pair)
         else:
             entry.pool.append(pair)
+
+
+def _mark(recording_ns: int) -> None:
+    """Put into the recording that it took so long of the open line."""
+    enter, leave = make_pair(recording_name(recording_ns))
+    enter()
+    leave()

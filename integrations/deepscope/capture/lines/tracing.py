@@ -58,7 +58,7 @@ class TracingHooks:
         self._thread_hook: Trace | None = None
         self._own: tuple[Trace, Trace, Trace] | None = None
         """The trace functions of the thread of `install`: global, local, and local for module calls."""
-        self._is_on = False
+        self._is_on = self._is_paused = False
         self._headroom = RecursionHeadroom()
 
     def install(self, frame: FrameType | None) -> str | None:
@@ -83,7 +83,7 @@ class TracingHooks:
 
     def go_on(self) -> bool:
         """On the thread of `install`: hook in again if Python took the hooks out, as where one raises."""
-        if not self._is_on or sys.gettrace() is not None:
+        if not self._is_on or self._is_paused or sys.gettrace() is not None:
             return False
         self._hook_in(sys._getframe(1))
         return True
@@ -95,9 +95,21 @@ class TracingHooks:
         self._follow_running(frame, on_local, on_module)
         sys.settrace(on_call)
 
+    def pause(self) -> None:
+        """On the thread of `install`: see nothing until `resume`. Each call would meet the hook, and pay for it."""
+        if self._is_on and sys.gettrace() in self._all:
+            self._is_paused = True
+            sys.settrace(None)
+
+    def resume(self) -> None:
+        """Go on, unless `remove` was called, or somebody else has come."""
+        if self._is_paused and self._own is not None and sys.gettrace() is None:
+            sys.settrace(self._own[0])
+        self._is_paused = False
+
     def remove(self) -> None:
         """Leave nothing behind here; other threads take their hook off at their next event. Safe to call twice."""
-        self._is_on = False
+        self._is_on = self._is_paused = False
         self._headroom.give_back()
         for files in self._files:  # threads then ask again, and learn that there is nothing to do any more
             files.clear()
@@ -116,7 +128,7 @@ class TracingHooks:
     @property
     def is_in_place(self) -> bool:
         """Whether nobody else has taken the hooks of this thread out; Python does, too, where one of them raises."""
-        return sys.gettrace() in self._all
+        return self._is_paused or sys.gettrace() in self._all
 
     def adopt(self, code: CodeType) -> FunctionState | None:
         """The facts of a code object that is seen for the first time; None for code that gets no scopes."""

@@ -17,6 +17,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from deepscope.capture import torch_compat
 from deepscope.capture.dynamo import hide_modules, undisturbed
+from deepscope.capture.process_hooks import own_work
 from deepscope.capture.process_hooks.live_objects import live_objects
 
 Listener = Callable[..., None]
@@ -46,6 +47,7 @@ class BackwardPasses:
         makes_graph = len(settings) > 2 and settings[2]  # a derivative that the forward pass goes on with
         return _ignore if makes_graph or torch_compat.is_within_pass() else self._passed
 
+    @own_work.set_apart
     def _passed(self) -> None:
         self._count += 1
         if self._count == _PASSES and live_objects([Optimizer])[0]:
@@ -84,7 +86,7 @@ def listen(listener: Listener) -> Callable[[], None]:
     global _hook
     entry: Listener = partial(listener)  # one of its own, however often the same one listens
     if not _listeners:
-        hide_modules([sys.modules[__name__]])
+        hide_modules([sys.modules[__name__], own_work])
         _hook = register_optimizer_step_post_hook(_tell)
     _listeners.append(entry)
 
@@ -108,6 +110,7 @@ def is_within_step() -> bool:
     return get_ident() in _threads_within
 
 
+@own_work.set_apart
 def _tell(*args: Any) -> None:
     thread = get_ident()
     _threads_within.append(thread)

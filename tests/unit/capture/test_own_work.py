@@ -1,0 +1,130 @@
+"""What DeepScope does in the user's step is no part of the line that it happens in."""
+
+from __future__ import annotations
+
+import posixpath
+import runpy
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import thread_time_ns
+from typing import Any
+
+import pytest
+
+import deepscope
+from deepscope.capture.process_hooks import optimizer_steps, own_work
+from trainer_runs import line_of
+
+RECORDED = 4
+BURN_NS = 15_000_000
+PROGRAM = """
+import torch
+
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def train(steps):
+    for _ in range(steps):
+        model(torch.ones(8)).sum().backward()
+        optimizer.step()
+"""
+STEP = "optimizer.step()"
+
+Train = Callable[[int], None]
+
+
+class Worker:
+    """Listens to steps as DeepScope's own parts do, and is at work for long."""
+
+    def __init__(self) -> None:
+        self.burnt_ns = 0
+        self.hooks: list[Any] = []
+
+    def __call__(self, *_: Any) -> None:
+        self.hooks.append(sys.gettrace())
+        began = thread_time_ns()
+        while thread_time_ns() - began < BURN_NS:
+            posixpath.join("a", "b")  # a call, as hooks see them
+        self.burnt_ns += thread_time_ns() - began
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(PROGRAM)
+    return folder
+
+
+@pytest.fixture
+def train(root: Path) -> Train:
+    train: Train = runpy.run_path(str(root / "train.py"))["train"]
+    return train
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    worker = Worker()
+    leave = optimizer_steps.listen(worker)
+    yield worker
+    leave()
+
+
+def test_it_is_no_part_of_the_line_that_it_happens_in(worker: Worker, train: Train, root: Path, tmp_path: Path) -> None:
+    """Neither what comes before the step's end is marked, nor what comes behind the next one's begin."""
+    with deepscope.callback(tmp_path, root=root, wait=1, warmup=1, active=RECORDED) as ended:
+        leave = [optimizer_steps.listen(lambda *_: ended()), optimizer_steps.listen(worker)]
+        train(RECORDED + 4)
+        for one in leave:
+            one()
+    assert ended.recording.profile is not None
+    lines = ended.recording.profile.lines
+    assert line_of(ended.recording.profile, STEP).calls == RECORDED
+    assert worker.burnt_ns >= 2 * RECORDED * BURN_NS
+    assert sum(one.python_ns for one in lines) < RECORDED * BURN_NS / 4
+
+
+def test_no_hook_sees_it_but_as_before_it_sees_what_follows(
+    worker: Worker, train: Train, root: Path, tmp_path: Path
+) -> None:
+    with deepscope.profile(tmp_path, root=root) as recording:
+        before = sys.gettrace()
+        own_work.set_apart(own_work.set_apart(worker))()
+        assert sys.gettrace() is before
+        train(1)
+    assert worker.hooks == [None, None]
+    assert line_of(recording.profile, STEP).calls == 1
+
+
+def test_a_window_that_ends_within_it_leaves_nothing(root: Path, tmp_path: Path) -> None:
+    recording = deepscope.profile(tmp_path, root=root).start()
+    own_work.set_apart(recording.stop)()
+    assert (sys.gettrace(), own_work.watchers, own_work.is_under_way()) == (None, [], False)
+
+
+def test_a_window_that_begins_within_it_sees_what_follows(train: Train, root: Path, tmp_path: Path) -> None:
+    recording = deepscope.profile(tmp_path, root=root)
+
+    @own_work.set_apart
+    def begin() -> Any:
+        recording.start()
+        return sys.gettrace()
+
+    assert begin() is None
+    train(2)
+    recording.stop()
+    assert line_of(recording.profile, STEP).calls == 2
+
+
+def test_what_it_raises_arrives_and_it_is_over(train: Train, root: Path, tmp_path: Path) -> None:
+    @own_work.set_apart
+    def fail() -> None:
+        raise ValueError
+
+    with deepscope.profile(tmp_path, root=root) as recording:
+        with pytest.raises(ValueError):
+            fail()
+        train(3)
+    assert not own_work.is_under_way()
+    assert line_of(recording.profile, STEP).calls == 3
