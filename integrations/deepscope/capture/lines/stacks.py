@@ -145,7 +145,11 @@ class Stacks:
         self._own_work_since = thread_time_ns()
 
     def mark_own_work(self) -> None:
-        """Mark in the recording what such work has taken since it began, or since the last such mark."""
+        """Mark in the recording what such work has taken since it began, or since the last such mark.
+
+        And for how long the thread was off the CPU: of what comes behind the last step's end the trace tells nothing.
+        """
+        self.beat(self.own)
         since, self._own_work_since = self._own_work_since, None
         if since is not None and self._is_open:
             now = thread_time_ns()
