@@ -59,6 +59,23 @@ def test_two_lines_and_two_backward_passes_are_one_gradient():
     assert found.used_rows == 16
 
 
+def test_tables_of_one_line_have_their_parts_of_its_time_whoever_calls_it():
+    users, items = nn.Embedding(3 * ROWS, WIDTH), nn.Embedding(ROWS, WIDTH)
+
+    def look_up(table: nn.Embedding) -> torch.Tensor:
+        return table(torch.tensor([1, 2, 5]))
+
+    def loss() -> torch.Tensor:
+        user = look_up(users)
+        item = look_up(items)
+        return (user * item).sum()
+
+    found = tables(stepping(nn.ModuleList([users, items]), loss))
+    shares = [use.share for one in found for use in one.operators if use.name == "aten::embedding_dense_backward"]
+    assert shares == pytest.approx([0.75, 0.25], abs=0.08)
+    assert sum(shares) == pytest.approx(1, abs=0.001)
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean"])
 def test_bags_are_tables(mode: str):
     table = nn.EmbeddingBag(ROWS, WIDTH, mode=mode)

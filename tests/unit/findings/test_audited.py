@@ -410,6 +410,15 @@ def test_of_a_table_the_part_that_was_not_looked_up_is_saved_in_its_gradient_and
     assert alone.saving_ns == 2 * (240 * US - 170_000 - 6 * 200), "less what sparse gradients of 200 elements take"
 
 
+def test_tables_of_one_line_are_one_finding(findings_of):
+    row = tables(used_rows=100)["tables"][0]
+    (one,) = findings_of(recorded(tables(used_rows=100)), "DS040")
+    (both,) = findings_of(recorded({"places": PLACES, "tables": [row, row]}), "DS040")
+    assert both.saving_ns == 2 * one.saving_ns
+    assert both.evidence["rows"] == 2 * one.evidence["rows"]
+    assert both.message.startswith("of 2 tables with 2,000 rows a step looks 200 up here")
+
+
 def test_what_becomes_of_the_results_is_told(findings_of):
     same = found_in(findings_of, tables(keeps_rows=True), "DS040")
     assert "the results are the same" in same.remedy.text

@@ -18,6 +18,7 @@ from deepscope.analysis.findings import (
     memory,
     needless_work,
     optimizer,
+    padded_batches,
     precision,
     python_lines,
     repeated_casts,
@@ -26,6 +27,7 @@ from deepscope.analysis.findings import (
     tiny_operators,
     unfused_attention,
     unused_results,
+    whole_tables,
     worker_restarts,
 )
 from deepscope.analysis.findings.facts import Facts
@@ -72,8 +74,8 @@ RULES = (
     unused_results.RULE,
     needless_work.UNUSED_GRAPHS,
     machine.MANY_THREADS,
-    needless_work.TABLE_GRADIENTS,
-    needless_work.PADDED_BATCHES,
+    whole_tables.RULE,
+    padded_batches.RULE,
     needless_work.KEPT_GRAPHS,
     needless_work.BROADCASTS,
     needless_work.NEEDLESS_COPIES,

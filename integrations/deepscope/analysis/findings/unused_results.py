@@ -15,7 +15,7 @@ from deepscope.analysis.findings.audited_work import (
     unused_names,
 )
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.needless_work import padded_share
+from deepscope.analysis.findings.padded_batches import padded_share
 from deepscope.analysis.findings.python_lines import runs_other_code
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.tiny_operators import looping_lines

@@ -174,7 +174,7 @@ def table_gradients(watch: Watch, places: NumberedPlaces, optimizers: Iterable[A
         stepper = steppers.get(key)
         if not path or stepper is None or not all(one.is_used for one in gradients):
             continue
-        lines = {operations[number].forward_path for number in numbers}
+        lines = {paths[operations[number].forward_path][-1:] for number in numbers}
         found.append(
             TableGradient(
                 place=places.number_of(path[-1]),
@@ -186,7 +186,10 @@ def table_gradients(watch: Watch, places: NumberedPlaces, optimizers: Iterable[A
                 keeps_rows=stepper.keeps_rows,
                 clipped=any(one.is_clipped for one in gradients),
                 operators=operator_uses(
-                    watch, places, [pair for pair in backward if pair[1].forward_path in lines], set(numbers)
+                    watch,
+                    places,
+                    [(n, one) for n, one in backward if paths[one.forward_path][-1:] in lines],
+                    set(numbers),
                 ),
             )
         )
