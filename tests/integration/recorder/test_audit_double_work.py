@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, Dataset
 
 from audited_programs import PROGRAMS, looked_at_all, text_at, training
 from deepscope.capture.audit.step_audit import Audited
@@ -53,6 +55,32 @@ def test_it_begins_where_64_bits_are_made_of_fewer():
     found = looked_at_all(training(model, loss))
     assert begins(found) == "return (error.to(torch.float64) * weights).square().mean()"
     assert "aten::addmm" not in names(found, backward=False)
+
+
+class Curves(Dataset[torch.Tensor]):
+    def __init__(self, *, is_cast: bool) -> None:
+        self.is_cast = is_cast
+
+    def __len__(self) -> int:
+        return 64
+
+    def __getitem__(self, number: int) -> torch.Tensor:
+        curve = torch.linspace(0, number, 4, dtype=torch.float64).sin()
+        return curve.float() if self.is_cast else curve
+
+
+def over_curves(*, is_cast: bool) -> Callable[[], None]:
+    model = nn.Linear(4, 1).to(torch.float32 if is_cast else torch.float64)
+    batches = iter(DataLoader(Curves(is_cast=is_cast), batch_size=4))
+    return training(model, lambda: model(next(batches)).sum())
+
+
+def test_what_a_data_set_computes_does_not_count():
+    assert looked_at_all(over_curves(is_cast=True)).account.double == []
+    found = looked_at_all(over_curves(is_cast=False))
+    assert begins(found) == "curve = torch.linspace(0, number, 4, dtype=torch.float64).sin()"
+    assert "aten::addmm" in names(found, backward=False)
+    assert not {"aten::sin", "aten::linspace"} & names(found, backward=False)
 
 
 class Exact(torch.autograd.Function):

@@ -125,26 +125,28 @@ def _in_first_step(watch: Watch, numbers: Set[int]) -> set[int]:
 
 
 def double_work(watch: Watch, places: NumberedPlaces) -> list[DoubleWork]:
-    """Of the first step; one row, or none."""
+    """Of the first step; one row, or none. It may begin in a data loader, whose own work does not count."""
     paths = watch.paths.paths
     operations = [
         (number, one) for number, one in enumerate(watch.flow.operations) if one.step == 0 and paths[one.forward_path]
     ]
-    mine = [one for _, one in operations if one.is_double]
-    if not mine:
+    double = [one for _, one in operations if one.is_double]
+    operations = [pair for pair in operations if not pair[1].call.is_loading]
+    numbers = {number for number, one in operations if one.is_double}
+    if not numbers:
         return []
-    double = {number for number, one in operations if one.is_double}
+    mine = [one for number, one in operations if number in numbers]
     forward, backward = ([pair for pair in operations if (pair[1].pass_number >= 0) == side] for side in (False, True))
     # A backward pass casts back what a forward one did.
-    candidates = [one for one in mine if one.pass_number < 0] or mine
+    candidates = [one for one in double if one.pass_number < 0] or double
     first = next((one for one in candidates if one.widens), candidates[0])
     return [
         DoubleWork(
             place=places.number_of(paths[first.forward_path][-1]),
             result_bytes=sum(one.result_bytes for one in mine),
-            lines=len({paths[one.forward_path][-1] for one in mine}),
-            operators=operator_uses(watch, places, forward, double),
-            backward=operator_uses(watch, places, backward, double),
+            lines=len({paths[one.forward_path][-1] for one in (first, *mine)}),
+            operators=operator_uses(watch, places, forward, numbers),
+            backward=operator_uses(watch, places, backward, numbers),
         )
     ]
 
