@@ -94,6 +94,8 @@ class ProgramFacts(msgspec.Struct, kw_only=True):
     cudnn_benchmark: bool = False
     is_deterministic: bool = False
     has_anomaly_detection: bool = False
+    checks_distributions: bool = False
+    """Whether a distribution was made whose arguments torch checked."""
     zeroes_in_place: bool = False
     """Whether a `zero_grad(set_to_none=False)` was called."""
     is_guarded: bool = True

@@ -54,6 +54,11 @@ def test_the_sum_of_values_can_stay_on_the_device_by_an_edit(findings_of):
     assert [(edit.line, edit.old, edit.new) for edit in found.remedy.edits] == [(3, ".item()", ".detach()")]
 
 
+def test_what_is_read_where_a_distribution_is_made_are_answers_of_its_checks(findings_of):
+    (found,) = findings_of(steps(4, text="\n\npolicy = Normal(mean, std)\n"), "DS001")
+    assert "set_default_validate_args(False)" in found.remedy.text
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -52,6 +52,7 @@ APPLICABLE = {
     "threads": (ProgramFacts(cores=4, threads=1), {"threads": 4}),
     "one-thread": (ProgramFacts(cores=4, threads=4), {"threads": 1}),
     "anomaly-off": (ProgramFacts(has_anomaly_detection=True), {}),
+    "no-argument-checks": (ProgramFacts(checks_distributions=True), {}),
     "deterministic-off": (ProgramFacts(is_deterministic=True), {}),
     "matmul-precision": (ProgramFacts(has_cuda=True, has_tf32=True), {"precision": "high"}),
     "cudnn-benchmark": (ProgramFacts(has_cuda=True, modules=[module()]), {}),

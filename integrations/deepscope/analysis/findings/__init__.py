@@ -7,6 +7,7 @@ from deepscope.analysis.findings import (
     backward_passes,
     beside_training,
     cheaper_operators,
+    checked_arguments,
     clipping,
     collectives,
     convolutions,
@@ -82,6 +83,7 @@ RULES = (
     backward_passes.RULE,
     sliced_calls.ALIKE_MODULES,
     cheaper_operators.RULE,
+    checked_arguments.RULE,
 )
 """By code."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct
+from deepscope.analysis.findings.checked_arguments import NO_CHECKS, makes_distribution
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option, pins_memory
 from deepscope.analysis.findings.rule import Rule
@@ -70,7 +71,7 @@ def _find_device_sync(facts: Facts) -> Iterator[Finding]:
                 "device_idle_after_ns": int(saving[line]),
             },
             saving_ns=int(saving[line]),
-            remedy=_REMEDIES[cause],
+            remedy=_device_sync_remedy(facts, location, cause),
             edits=_device_sync_edits(facts, location) if cause is WaitCause.VALUE else (),
         )
 
@@ -78,6 +79,12 @@ def _find_device_sync(facts: Facts) -> Iterator[Finding]:
 def _recurs(facts: Facts) -> Mask:
     waits = facts.all_waits.choose(~np.isin(facts.all_waits.cause, _OTHERS))
     return facts.recurs(waits.location, waits.start)
+
+
+def _device_sync_remedy(facts: Facts, location: int, cause: WaitCause) -> str:
+    if cause is WaitCause.VALUE and location >= 0 and makes_distribution(facts.trace, facts.locations[location]):
+        return NO_CHECKS
+    return _REMEDIES[cause]
 
 
 # `total += loss.item()` does the same on the device; anywhere else a number may be needed.

@@ -28,13 +28,6 @@ def _for(
     return _Remedy(re.compile("|".join(uses)), words, is_lazy, re.compile(unless) if unless else None, is_of_many)
 
 
-DISTRIBUTIONS = re.compile(
-    r"(?:(?:torch\.)?(?:distributions|dist|D|td)\.)?"
-    r"(?:Independent|Normal|MultivariateNormal|LogNormal|Categorical|OneHotCategorical|Bernoulli|Beta|Gamma|Dirichlet|Laplace"
-    r"|TransformedDistribution|MixtureSameFamily)"
-)
-"""What makes one of torch's distributions."""
-
 _REMEDIES = (
     _for(
         (r"(?:.+\.)?(?:iloc|loc|iat|iterrows|itertuples)",),
@@ -121,11 +114,6 @@ _REMEDIES = (
     _for(
         (r"gc\.collect", r"torch\.\w+\.empty_cache"),
         "Take it out: Python and torch free memory by themselves, and use again what they freed.",
-    ),
-    _for(
-        (DISTRIBUTIONS.pattern,),
-        "torch checks each argument of a distribution, and reads the answer: without a mistake to seek "
-        "`torch.distributions.Distribution.set_default_validate_args(False)`, or `validate_args=False` in the call.",
     ),
     _for(
         (r"torch\.(?:tensor|as_tensor|[A-Z]\w*Tensor)",),

@@ -13,6 +13,7 @@ from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, unio
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings import (
     beside_training,
+    checked_arguments,
     data_loader,
     same_work,
     sliced_calls,
@@ -21,7 +22,7 @@ from deepscope.analysis.findings import (
 )
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.line_remedies import DISTRIBUTIONS, line_remedy
+from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.python_functions import python_functions
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import (
@@ -70,8 +71,6 @@ def _loading_and_loops(facts: Facts) -> Intervals:
 
 WORTH = 0.05
 """A line is named from this share of the wall time on."""
-CHECKED_WORTH = 0.03
-"""A line that makes a distribution is named from here on: what it computes is checked, too."""
 AMONG_CALLS_NS = 500_000
 """A line is Python's own if it calls no module and has so much Python time for each operator that it starts, or calls
 what is known to cost much. What many calls cost is DS007's, and what a module does in Python is the module's."""
@@ -86,7 +85,6 @@ _TORCHS = re.compile(
 not the line's Python, but for those that go through lists."""
 _DEEPCOPY = re.compile(r"(?:copy\.)?deepcopy")
 _COPIES = "this line copies an object with all that it holds, each time that it runs"
-_CHECKS = "this line makes a distribution, whose arguments torch checks each time"
 _IN_PYTHON = "this line's time is spent in Python, or in a library that torch knows nothing of"
 _OF_LOOPS = "Let torch or NumPy do it on whole arrays, or do it once before the loop."
 _OF_CALLS = "Do it every N steps, once before the loop, or not at all."
@@ -99,16 +97,17 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if facts.has_device or not facts.lines or facts.attribution.scopes.source != "scopes":
         return
     columns = facts.analysis.columns
-    copying, checking = _calling(facts, _DEEPCOPY), _calling(facts, DISTRIBUTIONS)
+    copying = _calling(facts, _DEEPCOPY)
     copying[[line for one in audit_of(facts).copies if (line := location_of(facts, one.place)) >= 0]] = False  # DS044
-    python = np.where(copying | checking, columns["self_cpu_ns"][:-1], columns["python_cpu_ns"][:-1])
+    python = np.where(copying, columns["self_cpu_ns"][:-1], columns["python_cpu_ns"][:-1])
     least_ns = max(WORTH * facts.wall_ns, 1)
     if int(python.sum()) + LINE_NS * int(columns["calls"].sum()) < least_ns:
         return
     operators, modules = _started(facts)
     mixed, recurs = (modules > 0) | facts.once(runs_other_code), _recurs(facts)
     saving = (python * _lasting(facts)).astype(np.int64)
-    worth = saving >= np.where(checking, CHECKED_WORTH * facts.wall_ns, least_ns)
+    worth = saving >= least_ns
+    worth[list(checked_arguments.checked_ns(facts))] = False  # DS048
     is_known = _known(facts, worth)
     worth &= ((saving >= AMONG_CALLS_NS * operators) | is_known) & ~mixed & recurs
     found = np.zeros(facts.lines, np.bool_)
@@ -125,15 +124,12 @@ def _find(facts: Facts) -> Iterator[Finding]:
         yield RULE.finding(
             facts,
             location=line,
-            message=_COPIES if copying[line] else _CHECKS if checking[line] else _IN_PYTHON,
+            message=_COPIES if copying[line] else _IN_PYTHON,
             evidence={
-                "copying_ns" if copying[line] else "making_ns" if checking[line] else "python_cpu_ns": int(
-                    python[line]
-                ),
+                "copying_ns" if copying[line] else "python_cpu_ns": int(python[line]),
                 "runs": int(columns["calls"][line]),
             },
             saving_ns=int(saving[line]),
-            is_bound=bool(checking[line]),  # without its checks a distribution takes some time, too
             remedy=line_remedy(facts.trace, place)
             or (_OF_FUNCTIONS if is_function else _OF_LOOPS if loops else _OF_CALLS),
         )
@@ -168,7 +164,7 @@ def _free_ns(facts: Facts, found: Mask) -> Int64:
 
 def _calling(facts: Facts, names: re.Pattern[str]) -> Mask:
     """Which lines of much time call functions of these names, whose operators count, too; shape (lines,)."""
-    spent = facts.analysis.columns["self_cpu_ns"][:-1] >= max(CHECKED_WORTH * facts.wall_ns, 1)
+    spent = facts.analysis.columns["self_cpu_ns"][:-1] >= max(WORTH * facts.wall_ns, 1)
     result = np.zeros(facts.lines, np.bool_)
     for line in np.flatnonzero(spent).tolist():
         result[line] = any(map(names.fullmatch, calls_on(facts.trace, facts.locations[line])))

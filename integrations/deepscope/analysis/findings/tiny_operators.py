@@ -12,6 +12,7 @@ from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings import beside_training
 from deepscope.analysis.findings.cheaper_operators import counted_classes_ns
+from deepscope.analysis.findings.checked_arguments import checked_ns
 from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
@@ -193,7 +194,8 @@ def _savings(facts: Facts) -> dict[int, int]:
     started, runs = facts.once(_started), facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
     logs = {(one.file, one.line) for one in beside_training.LOGGING_LINES.found(facts)}
-    sliced, claimed_ns = sliced_lines(facts), computed_again_ns(facts) + counted_classes_ns(facts)
+    sliced = sliced_lines(facts)
+    claimed_ns = computed_again_ns(facts) + counted_classes_ns(facts) + checked_ns(facts)
     found = {}
     for line in np.flatnonzero(started.times[:-1] >= MANY_OVER_PARAMETERS * steps).tolist():
         place = facts.locations[line]

@@ -37,7 +37,7 @@ class Seen:
     def __init__(self, *, loaders: Loaders, modules: OutermostModules, clock: StepClock) -> None:
         self._loaders, self._modules, self._clock = loaders, modules, clock
         self._zeroes_in_place = False
-        self._has_anomaly_detection = False
+        self._has_anomaly_detection = self._checks_distributions = False
         self._trainer: Any = None
         self._validations = 0
         self._distributed: DistributedFacts | None = None
@@ -51,6 +51,7 @@ class Seen:
             imports.when_imported(name, self._watch_trainer)
         for name in _EVALUATION:
             imports.when_imported(name, self._watch_evaluation)
+        self._watch_distributions()
         self._watch_distributed()
 
     def at_backward(self) -> None:
@@ -87,6 +88,17 @@ class Seen:
 
         loop.run = counted
 
+    def _watch_distributions(self) -> None:
+        kind: Any = torch.distributions.Distribution
+        begin = kind.__init__
+
+        @functools.wraps(begin)
+        def begun(distribution: Any, *arguments: Any, **keywords: Any) -> None:
+            begin(distribution, *arguments, **keywords)
+            self._checks_distributions |= bool(distribution._validate_args)
+
+        kind.__init__ = begun
+
     def _watch_distributed(self) -> None:
         kind: Any = torch.nn.parallel.DistributedDataParallel
         begin = kind.__init__
@@ -117,6 +129,7 @@ class Seen:
             cudnn_benchmark=bool(cudnn.benchmark),
             is_deterministic=torch.are_deterministic_algorithms_enabled() or bool(has_cuda and cudnn.deterministic),
             has_anomaly_detection=self._has_anomaly_detection,
+            checks_distributions=self._checks_distributions,
             zeroes_in_place=self._zeroes_in_place,
             is_guarded=program is None or _is_guarded(program),
             loaders=self._loaders.facts(),

@@ -82,6 +82,17 @@ def _no_anomaly(settings: Settings, hands: Hands) -> None:
     hands.hold(torch, "set_anomaly_enabled", lambda setter: setter(False))
 
 
+def _checks(facts: ProgramFacts) -> Decision:
+    return {} if facts.checks_distributions else "the arguments of distributions are not checked, or there are none"
+
+
+def _no_checks(settings: Settings, hands: Hands) -> None:
+    del settings
+    from torch.distributions import Distribution
+
+    hands.hold(Distribution, "set_default_validate_args", lambda setter: setter(False))
+
+
 def _deterministic(facts: ProgramFacts) -> Decision:
     return {} if facts.is_deterministic else "deterministic algorithms are not asked for"
 
@@ -124,6 +135,13 @@ REMEDIES = (
         findings=("DS022",),
         decide=_anomaly,
         apply=_no_anomaly,
+    ),
+    AppliedRemedy(
+        name="no-argument-checks",
+        written="torch.distributions.Distribution.set_default_validate_args(False)",
+        findings=("DS048",),
+        decide=_checks,
+        apply=_no_checks,
     ),
     AppliedRemedy(
         name="deterministic-off",
