@@ -103,6 +103,55 @@ def test_a_frozen_backbone_is_found_where_it_is_called(*, loaded_before: bool):
     assert row.result_bytes == 4 * (8 + 2 * 32) * 4
 
 
+def over_rows(
+    take: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], *, behind: Callable[[torch.Tensor], Any] = id
+) -> Callable[[], None]:
+    """Steps on rows of one tensor, drawn anew; a model whose parameters nobody steps says what the head is to learn."""
+    old, head = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 8)), nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    observed = torch.randn(64, 8)
+    drawn = iter(torch.randperm(64).split(8))
+
+    def step() -> None:
+        x = take(observed, next(drawn))
+        with torch.no_grad():
+            goal = old(x)
+        optimizer.zero_grad()
+        F.mse_loss(head(x), goal).backward()
+        optimizer.step()
+        behind(observed)
+
+    return step
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda rows, numbers: rows[numbers],
+        lambda rows, numbers: rows.index_select(0, numbers) * rows[numbers].mean(-1, keepdim=True).sign(),
+    ],
+)
+def test_an_old_policy_on_rows_of_one_tensor_is_found(take: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]):
+    assert {"aten::addmm", "aten::tanh"} <= names(of_batch(over_rows(take)))
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda rows, numbers: rows[numbers] - rows[numbers].mean(0),  # of the others in the batch
+        lambda rows, numbers: rows[:, numbers % 8],  # no samples
+        lambda rows, numbers: rows[numbers] / rows[numbers].square().sum(),
+        lambda rows, numbers: rows[numbers] + torch.randn(8, 8),
+    ],
+)
+def test_rows_that_are_mixed_or_changed_are_no_samples(take: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]):
+    assert not {"aten::addmm", "aten::tanh"} & names(of_batch(over_rows(take)))
+
+
+def test_rows_of_a_tensor_that_steps_change_are_no_samples():
+    assert of_batch(over_rows(lambda rows, numbers: rows[numbers], behind=lambda rows: rows.add_(1))) == []
+
+
 def test_samples_from_worker_processes_are_such_too():
     one = Trained(num_workers=1)
     assert names(of_batch(one.step())) == {"aten::addmm", "aten::relu"}

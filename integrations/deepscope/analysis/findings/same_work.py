@@ -107,6 +107,7 @@ _PREFIX_WORTH = 0.05
 def _find_epochs(facts: Facts, one: _Same) -> Iterator[Finding]:
     if planned_epochs(facts.trace) == 1 or _loads_at_random(facts):
         return
+    stored = f" ({size} for a batch)" if (size := bytes_text(one.work.stored_bytes)) else ""
     yield from found_at(
         one.work.place,
         RULE,
@@ -122,8 +123,7 @@ def _find_epochs(facts: Facts, one: _Same) -> Iterator[Finding]:
             "stored_bytes_per_step": one.work.stored_bytes,
         },
         remedy="With several epochs compute it once for each sample, before the loop or in the data set's `__init__`, "
-        f"and train on what is stored ({bytes_text(one.work.stored_bytes)} for a batch). Not where samples are "
-        "changed at random (augmentation).",
+        f"and train on what is stored{stored}. Not where samples are changed at random (augmentation).",
         is_bound=True,
     )
 

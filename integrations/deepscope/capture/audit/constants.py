@@ -212,7 +212,7 @@ def fixed_storages(
         fields = module.__dict__
         for name in ("_parameters", "_buffers"):
             for tensor in (fields.get(name) or {}).values():
-                if isinstance(tensor, torch.Tensor) and id(tensor) not in changed and not tensor.requires_grad:
+                if isinstance(tensor, torch.Tensor) and id(tensor) not in changed:
                     key = flow.key_of(tensor)
                     if key:
                         found.add(key)

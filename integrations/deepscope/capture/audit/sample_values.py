@@ -1,4 +1,7 @@
-"""What steps compute of the loader's batch and of what no step changes: of a sample it is the same in each epoch."""
+"""What steps compute of the batch and of what no step changes: of a sample it is the same in each epoch.
+
+A batch comes from a data loader, or is picked by row from a tensor that no step changes.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,9 @@ _PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::mv", "aten::addmv", "at
 """Of rows with rows: two tensors of samples give something of each pair of samples."""
 _BATCHED_PRODUCTS = frozenset({"aten::bmm", "aten::baddbmm", "aten::_cdist_forward"})
 _JOINING = "aten::cat"
+_NORM = "aten::linalg_vector_norm"
+_REDUCING = ("mean", "sum", "std", "var", "amax", "amin", "max", "min", "prod")
+_REDUCTIONS = frozenset(f"aten::{name}" for name in _REDUCING) | {_NORM}
 
 
 class _Signature(NamedTuple):
@@ -47,7 +53,7 @@ class _Computed(NamedTuple):
     fixed: frozenset[int]
     """The storages from before the steps that it reads."""
     moves: bool
-    """Whether it only copies what the loader handed out."""
+    """Whether it only copies samples."""
 
 
 class SampleWork(NamedTuple):
@@ -68,7 +74,7 @@ class SampleValues:
         self._of_batch: dict[int, bool] = {}
         """By storage: whether what it holds depends on the batch; of others it is not known what they depend on."""
         self._loaded: set[int] = set()
-        """Storages that a loader handed out, and copies of these."""
+        """Storages that a loader handed out or into which samples were picked, and copies of these."""
         self._step = 0
         self._read_before: set[int] = set()
         """Storages that the first step reads, and nobody was seen to have written to."""
@@ -120,7 +126,9 @@ class SampleValues:
         if operation.step != self._step:  # what the step before computed is of other samples
             self._step = operation.step
             self._of_batch = {key: True for key in self._loaded if key in self._of_batch}
-        call, signature = (operation.call.path, facts.name), self._signature(returned)
+        source = _picked_from(facts, returned)
+        call = (operation.call.path, facts.name)
+        signature = self._signature(returned if source is None else returned._replace(args=(source,)))
         first, is_alike = -1, True
         if operation.step == 0:
             self._calls[call].append((number, signature))
@@ -129,10 +137,11 @@ class SampleValues:
             self._counts[call] += 1
             first, is_alike = (before[0][0], signature.fits(before[0][1])) if before else (-1, False)
         fixed: set[int] = set()
-        of_batch = self._depends(facts, returned, operation.step, fixed)
+        moves = source is not None and self._tensor_depends(source, operation.step, fixed) is False
+        of_batch = moves or self._depends(facts, returned, operation.step, fixed)
         if operation.node >= 0 or not is_alike:
             of_batch = None
-        moves = bool(of_batch) and facts.name in _COPIES and self._are_loaded(returned)
+        moves = bool(of_batch) and (moves or (facts.name in _COPIES and self._are_loaded(returned)))
         if of_batch is not None and first >= 0:
             self._computed.append(_Computed(number, first, of_batch, frozenset(fixed), moves))
         self._write(facts, returned, of_batch)
@@ -175,18 +184,18 @@ class SampleValues:
         for tensor in tensors_of(returned.given):
             if id(tensor) in replaced:
                 continue
-            depends = None if tensor.requires_grad else self._tensor_depends(tensor, step, fixed)
+            depends = self._tensor_depends(tensor, step, fixed)
             if depends is None:
                 return None
             if depends:
                 of_batch.append(tensor)
-        if of_batch and (_mixes(facts.name, of_batch) or _is_of_statistics(facts, returned)):
+        if of_batch and (_mixes(facts.name, of_batch, returned.args) or _is_of_statistics(facts, returned)):
             return None
         return bool(of_batch)
 
     def _tensor_depends(self, tensor: torch.Tensor, step: int, fixed: set[int]) -> bool | None:
         key = self._flow.key_of(tensor) or 0
-        if self._flow.is_used_unseen(key) or key in self._changed:
+        if self._flow.is_used_unseen(key) or key in self._changed or (tensor.requires_grad and key not in self._fixed):
             return None
         if key in self._of_batch or key in self._python:
             return self._of_batch.get(key, False)
@@ -227,6 +236,18 @@ class SampleValues:
         )
 
 
+def _picked_from(facts: OperatorFacts, returned: Returned) -> torch.Tensor | None:
+    """The tensor of which a call takes some rows by their numbers, each of them whole."""
+    if facts.name == "aten::index":
+        data, rows = returned.args
+    elif facts.name == "aten::index_select" and returned.args[1] == 0:
+        data, rows = returned.args[0], returned.args[2:]
+    else:
+        return None
+    is_by_row = len(rows) == 1 and isinstance(rows[0], torch.Tensor) and rows[0].dtype is torch.int64
+    return data if is_by_row and rows[0].dim() == 1 and data.dim() and len(rows[0]) < len(data) else None
+
+
 def _arguments(values: Any) -> Iterator[Any]:
     for one in values:
         if isinstance(one, (list, tuple)):
@@ -250,8 +271,12 @@ def _asked(ask: Callable[[], int]) -> int:
         return -1
 
 
-def _mixes(name: str, of_batch: list[torch.Tensor]) -> bool:
+def _mixes(name: str, of_batch: list[torch.Tensor], args: tuple[Any, ...]) -> bool:
     """Whether a call goes across the samples of a batch, as far as shapes tell."""
+    if name in _REDUCTIONS:
+        axes = [one for values in args[1:] if isinstance(values, (list, tuple)) for one in values]
+        axes += [one for one in args[1:2] if type(one) is int and name != _NORM]
+        return not axes or any(one % max(of_batch[0].dim(), 1) == 0 for one in axes)
     lengths = {one.shape[0] if one.dim() else 0 for one in of_batch}
     if len(of_batch) < 2 or name == _JOINING:
         return False
