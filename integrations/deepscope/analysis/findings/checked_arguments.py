@@ -30,8 +30,8 @@ _MADE = re.compile(
 )
 _ASKED = re.compile(r".+\.log_prob")
 NO_CHECKS = (
-    "Turn torch's checks of distributions off where no mistake is sought: "
-    "`torch.distributions.Distribution.set_default_validate_args(False)` at the start, or `validate_args=False` each time."
+    "Turn torch's checks of distributions off where no mistake is sought: at the start "
+    "`torch.distributions.Distribution.set_default_validate_args(False)`, or `validate_args=False` each time."
 )
 
 
