@@ -23,7 +23,7 @@ class Topic(NamedTuple):
     off: Any
     what: str
     costs: str
-    """As docs/benchmarks.md has it."""
+    """Beside `minimal`, on the CPU (docs/recording.md)."""
     with_it: tuple[str, ...] = ()
     """Other topics that it needs, and so brings."""
     also_on: tuple[Any, ...] = ()
