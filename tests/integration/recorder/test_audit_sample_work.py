@@ -142,6 +142,7 @@ def test_an_old_policy_on_rows_of_one_tensor_is_found(take: Callable[[torch.Tens
         lambda rows, numbers: rows[:, numbers % 8],  # no samples
         lambda rows, numbers: rows[numbers] / rows[numbers].square().sum(),
         lambda rows, numbers: rows[numbers] + torch.randn(8, 8),
+        lambda rows, numbers: rows[numbers] + 0.1 * rows[numbers.flip(0)],  # pairs, which are others in each epoch
     ],
 )
 def test_rows_that_are_mixed_or_changed_are_no_samples(take: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]):

@@ -22,6 +22,10 @@ _PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::mv", "aten::addmv", "at
 """Of rows with rows: two tensors of samples give something of each pair of samples."""
 _BATCHED_PRODUCTS = frozenset({"aten::bmm", "aten::baddbmm", "aten::_cdist_forward"})
 _JOINING = "aten::cat"
+
+Draw = tuple[int, ...]
+"""Who drew samples: numbers of rows (storage, offset and length), or a data loader. Empty for what depends on none."""
+_LOADER: Draw = (0,)
 _NORM = "aten::linalg_vector_norm"
 _REDUCING = ("mean", "sum", "std", "var", "amax", "amin", "max", "min", "prod")
 _REDUCTIONS = frozenset(f"aten::{name}" for name in _REDUCING) | {_NORM}
@@ -71,8 +75,8 @@ class SampleValues:
         self._flow = flow
         self._fixed = fixed
         self._others = parameters - fixed
-        self._of_batch: dict[int, bool] = {}
-        """By storage: whether what it holds depends on the batch; of others it is not known what they depend on."""
+        self._of_batch: dict[int, Draw] = {}
+        """By storage: who drew the samples that what it holds depends on; of others it is not known."""
         self._loaded: set[int] = set()
         """Storages that a loader handed out or into which samples were picked, and copies of these."""
         self._step = 0
@@ -98,7 +102,7 @@ class SampleValues:
             return
         for tensor in tensors_in(batch):
             if key := self._flow.key_of(tensor):
-                self._of_batch[key] = True
+                self._of_batch[key] = _LOADER
                 self._loaded.add(key)
 
     def build(self, tensor: torch.Tensor) -> None:
@@ -125,10 +129,10 @@ class SampleValues:
         operation = self._flow.operations[number]
         if operation.step != self._step:  # what the step before computed is of other samples
             self._step = operation.step
-            self._of_batch = {key: True for key in self._loaded if key in self._of_batch}
-        source = _picked_from(facts, returned)
+            self._of_batch = {key: self._of_batch[key] for key in self._loaded if key in self._of_batch}
+        picked = _picked(facts, returned)
         call = (operation.call.path, facts.name)
-        signature = self._signature(returned if source is None else returned._replace(args=(source,)))
+        signature = self._signature(returned if picked is None else returned._replace(args=picked[:1]))
         first, is_alike = -1, True
         if operation.step == 0:
             self._calls[call].append((number, signature))
@@ -137,13 +141,13 @@ class SampleValues:
             self._counts[call] += 1
             first, is_alike = (before[0][0], signature.fits(before[0][1])) if before else (-1, False)
         fixed: set[int] = set()
-        moves = source is not None and self._tensor_depends(source, operation.step, fixed) is False
-        of_batch = moves or self._depends(facts, returned, operation.step, fixed)
+        drawn = None if picked is None else self._drawn_by(*picked, operation.step, fixed)
+        of_batch = self._depends(facts, returned, operation.step, fixed) if drawn is None else drawn
         if operation.node >= 0 or not is_alike:
             of_batch = None
-        moves = bool(of_batch) and (moves or (facts.name in _COPIES and self._are_loaded(returned)))
+        moves = bool(of_batch) and (drawn is not None or (facts.name in _COPIES and self._are_loaded(returned)))
         if of_batch is not None and first >= 0:
-            self._computed.append(_Computed(number, first, of_batch, frozenset(fixed), moves))
+            self._computed.append(_Computed(number, first, bool(of_batch), frozenset(fixed), moves))
         self._write(facts, returned, of_batch)
         if moves and (key := self._flow.key_of(returned.result)):
             self._loaded.add(key)
@@ -165,14 +169,24 @@ class SampleValues:
                 found.of_batch[one.first] = one.number
         return found
 
+    def _drawn_by(self, data: torch.Tensor, numbers: torch.Tensor, step: int, fixed: set[int]) -> Draw | None:
+        """Who drew the rows with these numbers: whoever drew the batch that they come from, else they themselves.
+
+        None unless the rows are of what no step changes.
+        """
+        if self._tensor_depends(data, step, fixed) != ():
+            return None
+        key = self._flow.key_of(numbers) or 0
+        return self._of_batch.get(key) or (key, numbers.storage_offset(), len(numbers))
+
     def _are_loaded(self, returned: Returned) -> bool:
         return any(self._flow.key_of(one) in self._loaded for one in tensors_of(returned.given))
 
     def _inputs(self, number: int) -> Set[int]:
         return self._flow.operations[number].inputs
 
-    def _depends(self, facts: OperatorFacts, returned: Returned, step: int, fixed: set[int]) -> bool | None:
-        """Whether what a call computes depends on the batch; None if it depends on something else, too.
+    def _depends(self, facts: OperatorFacts, returned: Returned, step: int, fixed: set[int]) -> Draw | None:
+        """Who drew the samples that a call computes from; None if it depends on something else, too.
 
         `fixed` gets the storages from before these steps that it reads.
         """
@@ -181,6 +195,7 @@ class SampleValues:
         written = facts.written(returned.args, returned.kwargs) if facts.replaces else ()
         replaced = {id(one) for one in tensors_of(written) if covers_storage(one)}
         of_batch: list[torch.Tensor] = []
+        drawn: set[Draw] = set()
         for tensor in tensors_of(returned.given):
             if id(tensor) in replaced:
                 continue
@@ -188,27 +203,30 @@ class SampleValues:
             if depends is None:
                 return None
             if depends:
+                drawn.add(depends)
                 of_batch.append(tensor)
-        if of_batch and (_mixes(facts.name, of_batch, returned.args) or _is_of_statistics(facts, returned)):
+        if len(drawn) > 1 or (
+            of_batch and (_mixes(facts.name, of_batch, returned.args) or _is_of_statistics(facts, returned))
+        ):
             return None
-        return bool(of_batch)
+        return drawn.pop() if drawn else ()
 
-    def _tensor_depends(self, tensor: torch.Tensor, step: int, fixed: set[int]) -> bool | None:
+    def _tensor_depends(self, tensor: torch.Tensor, step: int, fixed: set[int]) -> Draw | None:
         key = self._flow.key_of(tensor) or 0
         if self._flow.is_used_unseen(key) or key in self._changed or (tensor.requires_grad and key not in self._fixed):
             return None
         if key in self._of_batch or key in self._python:
-            return self._of_batch.get(key, False)
+            return self._of_batch.get(key, ())
         if not self._flow.is_unwritten(key) or key in self._others:
             return None
         if key not in self._fixed and step == 0:
             self._read_before.add(key)
         elif key in self._fixed or (key in self._read_before and self._flow.is_torchs(key)):
             fixed.add(key)
-            return False
+            return ()
         return None
 
-    def _write(self, facts: OperatorFacts, returned: Returned, of_batch: bool | None) -> None:
+    def _write(self, facts: OperatorFacts, returned: Returned, of_batch: Draw | None) -> None:
         written = (returned.result, *facts.written(returned.args, returned.kwargs))
         hidden = (*facts.changed_statistics(returned.args), *(returned.given if facts.is_opaque else ()))
         for tensor in tensors_of((*written, *hidden)):
@@ -236,16 +254,18 @@ class SampleValues:
         )
 
 
-def _picked_from(facts: OperatorFacts, returned: Returned) -> torch.Tensor | None:
-    """The tensor of which a call takes some rows by their numbers, each of them whole."""
+def _picked(facts: OperatorFacts, returned: Returned) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The tensor of which a call takes some rows, each of them whole, and their numbers."""
     if facts.name == "aten::index":
         data, rows = returned.args
     elif facts.name == "aten::index_select" and returned.args[1] == 0:
         data, rows = returned.args[0], returned.args[2:]
     else:
         return None
-    is_by_row = len(rows) == 1 and isinstance(rows[0], torch.Tensor) and rows[0].dtype is torch.int64
-    return data if is_by_row and rows[0].dim() == 1 and data.dim() and len(rows[0]) < len(data) else None
+    numbers = rows[0] if len(rows) == 1 else None
+    if not isinstance(numbers, torch.Tensor) or numbers.dtype is not torch.int64 or numbers.dim() != 1:
+        return None
+    return (data, numbers) if data.dim() and len(numbers) < len(data) else None
 
 
 def _arguments(values: Any) -> Iterator[Any]:
