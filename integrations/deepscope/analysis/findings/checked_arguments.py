@@ -46,32 +46,25 @@ def checked_ns(facts: Facts) -> Counter[int]:
 
 
 def _checked_ns(facts: Facts) -> Counter[int]:
-    lines = _checking_lines(facts)
-    if facts.has_device or not lines:
+    if facts.has_device:
         return Counter()
     rows, line = _operators(facts)
-    here = np.isin(line, list(lines))
-    rows, line = rows[here], line[here]
-    taken_ns = cost_ns(facts, rows)
     checks, answers = (_named(facts, rows, names) for names in (_CHECKS, _ANSWERS))
-    count = facts.lines + 1
-    operators, checking, answered = (np.bincount(line[one], minlength=count) for one in (line >= 0, checks, answers))
-    checks_ns = by_line(line[checks], facts.lines, taken_ns[checks])
-    python_ns = facts.analysis.columns["python_cpu_ns"] * checking // np.maximum(operators, 1)
-    found = Counter({one: int(checks_ns[one] + python_ns[one]) for one in lines if answered[one]})
+    checking = {one for one in set(line[answers].tolist()) - {-1} if _is_checking(facts, one)}
+    if not checking:
+        return Counter()
+    count, checked = (np.bincount(line[one] + 1, minlength=facts.lines + 2)[1:] for one in (line >= -1, checks))
+    taken_ns = by_line(line[checks], facts.lines, cost_ns(facts, rows[checks]))
+    python_ns = facts.analysis.columns["python_cpu_ns"] * checked // np.maximum(count, 1)
+    found = Counter({one: int(taken_ns[one] + python_ns[one]) for one in checking})
     found -= computed_again_ns(facts)  # what is computed again is checked again
     return found if found.total() >= max(WORTH * facts.wall_ns, 1) else Counter()
 
 
-def _checking_lines(facts: Facts) -> set[int]:
-    """Lines that make distributions, or ask them for a probability, step after step."""
-    spent = facts.analysis.columns["self_cpu_ns"][:-1]
-    found = set()
-    for line in np.flatnonzero(spent).tolist():
-        place = facts.locations[line]
-        if makes_distribution(facts.trace, place) or any(map(_ASKED.fullmatch, calls_on(facts.trace, place))):
-            found.add(line)
-    return found
+def _is_checking(facts: Facts, line: int) -> bool:
+    """Whether a line makes distributions, or asks them for a probability."""
+    place = facts.locations[line]
+    return makes_distribution(facts.trace, place) or any(map(_ASKED.fullmatch, calls_on(facts.trace, place)))
 
 
 def _operators(facts: Facts) -> tuple[Int64, Int64]:
