@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterable, Iterator
 
 from deepscope.analysis.ownership.locations import Location
@@ -224,9 +225,18 @@ def loops_over(trace: Trace, location: Location, is_meant: Callable[[str], objec
 
 def is_of_several_lines(trace: Trace, location: Location) -> bool:
     """Whether a line is one of several of a statement, which comes back to lines that it was on; False if unknown."""
-    tree = _tree(_text(trace, location.file)) if location.exact else None
-    around = list(_enclosing(tree, location.line)) if tree is not None else []
-    return bool(around) and not hasattr(around[-1], "body") and around[-1].lineno != around[-1].end_lineno
+    return location.exact and location.line in _lines_of_long_statements(_text(trace, location.file))
+
+
+@functools.lru_cache(maxsize=64)
+def _lines_of_long_statements(text: str) -> frozenset[int]:
+    """The lines of statements of several lines that hold no others."""
+    found: set[int] = set()
+    for node in ast.walk(tree) if (tree := _tree(text)) is not None else ():
+        if isinstance(node, ast.stmt) and not hasattr(node, "body") and not hasattr(node, "cases"):
+            last = node.end_lineno or node.lineno
+            found.update(range(node.lineno, last + 1) if last > node.lineno else ())
+    return frozenset(found)
 
 
 def loops_in_function(trace: Trace, location: Location) -> bool:
@@ -376,12 +386,18 @@ def _on_line(trace: Trace, location: Location) -> list[ast.expr]:
     ]
 
 
+@functools.lru_cache(maxsize=64)
 def _tree(text: str) -> ast.Module | None:
-    """None where the text is of a newer Python, or no Python at all."""
+    """None where the text is of a newer Python, or no Python at all. Kept until `forget_trees`."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def forget_trees() -> None:
+    """Let go of the trees of all texts: they are a hundred times as large as these."""
+    _tree.cache_clear()
 
 
 def _is_named(function: ast.expr, name: str) -> bool:
