@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from deepscope.analysis.ownership.locations import Location
@@ -377,13 +378,18 @@ def _uses(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def _on_line(trace: Trace, location: Location) -> list[ast.expr]:
     """The expressions that a line is part of."""
-    tree = _tree(_text(trace, location.file)) if location.exact else None
-    nodes = ast.walk(tree) if tree is not None else ()
-    return [
-        node
-        for node in nodes
-        if isinstance(node, ast.expr) and node.lineno <= location.line <= (node.end_lineno or node.lineno)
-    ]
+    return _expressions(_text(trace, location.file)).get(location.line, []) if location.exact else []
+
+
+@functools.lru_cache(maxsize=64)
+def _expressions(text: str) -> dict[int, list[ast.expr]]:
+    """By line. Kept until `forget_trees`, as `_tree` keeps trees."""
+    found: dict[int, list[ast.expr]] = defaultdict(list)
+    for node in ast.walk(tree) if (tree := _tree(text)) is not None else ():
+        if isinstance(node, ast.expr):
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                found[line].append(node)
+    return dict(found)
 
 
 @functools.lru_cache(maxsize=64)
@@ -398,6 +404,7 @@ def _tree(text: str) -> ast.Module | None:
 def forget_trees() -> None:
     """Let go of the trees of all texts: they are a hundred times as large as these."""
     _tree.cache_clear()
+    _expressions.cache_clear()
 
 
 def _is_named(function: ast.expr, name: str) -> bool:
