@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from trace_builder import MAIN, TraceBuilder
@@ -295,6 +297,22 @@ def test_the_operators_of_a_deep_copy_are_its_own_unless_an_audit_names_it(is_re
     else:
         assert (found[0].evidence["copying_ns"], found[0].saving_ns) == (3 * 400 * US, 3 * 400 * US)
         assert "AveragedModel" in found[0].remedy.text
+
+
+def test_a_text_is_parsed_once_however_many_of_its_lines_take_time(findings_of, monkeypatch: pytest.MonkeyPatch):
+    builder = TraceBuilder()
+    for number in range(2):
+        at = number * 1000 * US
+        builder.step(number, at, 1000 * US)
+        for line in range(90):
+            builder.line(FILE, 2 + line, "main", at + 10 * line * US, 9 * US)
+    builder.files[0]["text"] = "\n" + 90 * "rows = walk(tree)\n"
+    parsed = []
+    parse = ast.parse
+    with monkeypatch.context() as patch:
+        patch.setattr(ast, "parse", lambda text: (parsed.append(text), parse(text))[1])
+        findings_of(builder, "DS013")
+    assert parsed.count(builder.files[0]["text"]) == 1
 
 
 def test_with_a_device_its_idle_time_is_what_counts(findings_of):
