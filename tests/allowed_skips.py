@@ -31,7 +31,6 @@ _ALLOWED = (
     _Reason(r"sys\.(monitoring|settrace) is not the back end of this Python", also_in_ci=True),
     _Reason(r"Python 3\.14 has no need of preparation", also_in_ci=True),
     _Reason(r"no IPv6 on this machine", also_in_ci=True),
-    _Reason(r"torch \S+ does not tell who allocated the bytes of a tensor", also_in_ci=True),
     # What other machines lack; CI has it.
     _Reason(r"torch \S+ was built without NCCL", also_in_ci=False),
     _Reason(r"no Triton", also_in_ci=False),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -18,7 +19,21 @@ from deepscope.capture.lines import UserCode
 from deepscope.records import Profile
 from recorded import TESTS
 
-__all__ = ["PROGRAMS", "Program", "looked_at", "looked_at_all", "recorded_and_looked_at", "text_at", "training"]
+__all__ = [
+    "PROGRAMS",
+    "TELLS_WHOSE_BYTES",
+    "Program",
+    "looked_at",
+    "looked_at_all",
+    "recorded_and_looked_at",
+    "text_at",
+    "training",
+]
+
+TELLS_WHOSE_BYTES = pytest.mark.skipif(
+    not hasattr(torch.UntypedStorage, "resizable"),
+    reason=f"torch {torch.__version__} cannot tell whose bytes these are",
+)
 
 
 def looked_at(step: Callable[[], object], *, warm_up: int = 1, root: Path = TESTS) -> Audited:

@@ -12,17 +12,14 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from audited_programs import looked_at_all, training
+from audited_programs import TELLS_WHOSE_BYTES, looked_at_all, training
 from deepscope.capture.audit import step_audit
 from deepscope.capture.audit.step_audit import STEPS
 from deepscope.trace.format.audit import NeedlessCopies
 
 pytestmark = [
     pytest.mark.usefixtures("nothing_compiled"),
-    pytest.mark.skipif(
-        not hasattr(torch.UntypedStorage, "resizable"),
-        reason=f"torch {torch.__version__} does not tell who allocated the bytes of a tensor",
-    ),
+    TELLS_WHOSE_BYTES,
 ]
 
 WIDTH = 128

@@ -15,15 +15,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations, parametrize
 
-from audited_programs import looked_at_all, recorded_and_looked_at, text_at, training
+from audited_programs import TELLS_WHOSE_BYTES, looked_at_all, recorded_and_looked_at, text_at, training
 from deepscope.trace.format.audit import SameWork
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
-
-TELLS_WHOSE_BYTES = pytest.mark.skipif(
-    not hasattr(torch.UntypedStorage, "resizable"),
-    reason=f"torch {torch.__version__} cannot tell whose bytes these are",
-)
 
 
 def same(one: SameWork) -> set[str]:

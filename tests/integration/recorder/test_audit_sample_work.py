@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
-from audited_programs import looked_at_all, recorded_and_looked_at, text_at, training
+from audited_programs import TELLS_WHOSE_BYTES, looked_at_all, recorded_and_looked_at, text_at, training
 from deepscope.trace.format.audit import SameWork
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
@@ -124,6 +124,7 @@ def over_rows(
     return step
 
 
+@TELLS_WHOSE_BYTES
 @pytest.mark.parametrize(
     "take",
     [
