@@ -121,5 +121,5 @@ def test_the_finding_stands_at_the_loop_and_saves_most_of_it(tmp_path: Path):
     (line,) = [one for one in profile.lines if (one.file, one.line) == (found.file, found.line)]
     assert "(target == row)" in line.text
     assert "bincount" in found.remedy.text
-    assert 0.5 * line.self_cpu_ns < found.saving_ns < line.self_cpu_ns
+    assert 0.5 * line.self_device_ns < found.saving_ns < line.self_cpu_ns  # Python may have waited for a core
     assert not [one for one in profile.findings if one.code in {"DS035", "DS007"} and one.line == found.line]
