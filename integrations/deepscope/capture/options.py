@@ -77,7 +77,7 @@ class RecordingOptions(Configuration):
 
     topics: Collection[str] | str | None = option(
         None,
-        "All that is recorded: names of topics or of a set; None for what the other options say.",
+        "All that is recorded: names of topics or of a set; by default what the other options say.",
     )
     schedule: Callable[[int], Any] | None = option(
         None,
@@ -87,7 +87,7 @@ class RecordingOptions(Configuration):
     )
     activities: Iterable[Any] | None = option(
         None,
-        "`torch.profiler.ProfilerActivity`s; None for all that this build of torch supports.",
+        "`torch.profiler.ProfilerActivity`s; by default all that this build of torch supports.",
         is_object=True,
     )
     include: Collection[str] = option(
@@ -102,7 +102,7 @@ class RecordingOptions(Configuration):
     )
     ranks: Collection[int | str] | int | str | None = option(
         None,
-        'The ranks that record: numbers, ranges ("0,8-15"), or "hosts" for the first rank of each host; None for all.',
+        'The ranks that record: numbers, ranges ("0,8-15"), or "hosts" for the first rank of each host; by default all.',
     )
     on_trace_ready: Callable[[Path], Any] | None = option(
         None,
@@ -111,7 +111,7 @@ class RecordingOptions(Configuration):
     )
     keep_last: int | None = option(
         None,
-        "How many windows stay in the trace folder; older ones of DeepScope's own are removed. None for all.",
+        "How many windows stay in the trace folder; older ones of DeepScope's own are removed. By default all.",
     )
     max_total_size: int | str | None = option(
         None,

@@ -88,7 +88,7 @@ TOPICS = {
 }
 
 PRESETS: dict[str, str] = {
-    "default": "what is recorded without a word",
+    "default": "what is recorded by default",
     "minimal": "operators and kernels alone; no hook is installed",
     "everything": "all topics but threads, which memory excludes",
 }
