@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from deepscope.records import Line, Profile, SourceFile
 from deepscope.records.places import base_name, path_below
 from deepscope.remap import LineMap
-from deepscope.remap.diff import is_meaningful, shared_ratio
+from deepscope.remap.diff import is_meaningful, telling_lines
 from deepscope.trace.source_lines import source_lines
 
 ALIKE_RATIO = 0.3
@@ -58,9 +58,13 @@ def _by_file(profile: Profile) -> dict[str, list[int]]:
     return dict(found)
 
 
+def _recorded_text(profile: Profile, file: str) -> str | None:
+    return profile.files[file].text if file in profile.files else None
+
+
 def _text(profile: Profile, file: str) -> list[str]:
-    recorded = profile.files.get(file)
-    return source_lines(recorded.text) if recorded is not None and recorded.text else []
+    text = _recorded_text(profile, file)
+    return source_lines(text) if text else []
 
 
 def pair_files(old: Profile, new: Profile) -> dict[str, str]:
@@ -76,16 +80,26 @@ def pair_files(old: Profile, new: Profile) -> dict[str, str]:
         return lambda file: profile.files[file].sha256 if file in profile.files else ""
 
     for key in (place, content):
-        there = _unique(right, key(new))
+        partner_of = {name: file for file, name in _unique(right, key(new)).items()}
         for file, name in _unique(left, key(old)).items():
-            if name and (partner := _inverse(there).get(name)) is not None:
+            if name and (partner := partner_of.get(name)) is not None:
                 pairs[file] = partner
                 del left[file], right[partner]
+    # Once for each file: every file is compared with every other one.
+    telling = {file: telling_lines(text) for file in left if (text := _recorded_text(old, file)) is not None}
+    there = {file: {line.strip() for line in _text(new, file)} for file in right}
+
+    def likeness(file: str, other: str) -> float:
+        wanted = telling.get(file)
+        if wanted is None or not there[other]:
+            return 1.0 if base_name(file) == base_name(other) else 0.0
+        return len(wanted & there[other]) / len(wanted) if wanted else 0.0
+
     for ratio, is_same_name in ((ALIKE_RATIO, True), (RENAMED_RATIO, False)):
         for file in list(left):
             alike = [one for one in right if not is_same_name or base_name(one) == base_name(file)]
-            best = max(alike, key=lambda one: _likeness(old, file, new, one), default=None)
-            if best is not None and _likeness(old, file, new, best) >= ratio:
+            best = max(alike, key=lambda one: likeness(file, one), default=None)
+            if best is not None and likeness(file, best) >= ratio:
                 pairs[file] = best
                 del left[file], right[best]
     return pairs
@@ -94,20 +108,8 @@ def pair_files(old: Profile, new: Profile) -> dict[str, str]:
 def _unique(files: Iterable[str], key: Callable[[str], str]) -> dict[str, str]:
     """The files whose key no other has."""
     keys = {file: key(file) for file in files}
-    values = list(keys.values())
-    return {file: value for file, value in keys.items() if values.count(value) == 1}
-
-
-def _inverse(table: dict[str, str]) -> dict[str, str]:
-    return {value: key for key, value in table.items()}
-
-
-def _likeness(old: Profile, old_file: str, new: Profile, new_file: str) -> float:
-    text = old.files[old_file].text if old_file in old.files else None
-    lines = _text(new, new_file)
-    if text is None or not lines:
-        return 1.0 if base_name(old_file) == base_name(new_file) else 0.0
-    return shared_ratio(text, lines)
+    counts = Counter(keys.values())
+    return {file: value for file, value in keys.items() if counts[value] == 1}
 
 
 def _by_texts(old: Profile, new: Profile, lines: Sequence[int], there: Sequence[int], carried: LineMap) -> Pairs:

@@ -49,12 +49,15 @@ def is_same_text(recorded: SourceFile, lines: Sequence[str]) -> bool:
     return False
 
 
+def telling_lines(text: str) -> set[str]:
+    """The lines of a text that say enough to be recognised elsewhere, without the white space around them."""
+    return {line.strip() for line in source_lines(text) if is_meaningful(line)}
+
+
 def shared_ratio(recorded: str, lines: Sequence[str]) -> float:
     """The share of the recorded text's telling lines that stand in `lines` too, 0 to 1; 0 where none is telling."""
-    wanted = {line.strip() for line in source_lines(recorded) if is_meaningful(line)}
-    if not wanted:
-        return 0.0
-    return len(wanted & {line.strip() for line in lines}) / len(wanted)
+    wanted = telling_lines(recorded)
+    return len(wanted & {line.strip() for line in lines}) / len(wanted) if wanted else 0.0
 
 
 def _without_end(lines: Sequence[str]) -> list[str]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.comparison.pairing import pair_lines, relative_path
+from deepscope.comparison import pairing
+from deepscope.comparison.pairing import pair_files, pair_lines, relative_path
 from deepscope.records import Line, Numbers, Profile, Resolved, SourceFile, Totals, TraceInfo
+from deepscope.remap import diff
+from deepscope.trace.source_lines import source_lines
 
 TEXT = """import torch
 
@@ -122,6 +125,25 @@ def test_without_texts_function_and_number_decide() -> None:
 def test_another_program_shares_nothing() -> None:
     other = "\n".join(f"value_{number} = compute_{number}(x)" for number in range(20))
     assert pairs(OLD, one_file(other, (3, 4, 5), "/job/else.py")) == {}
+
+
+def test_the_text_of_each_file_is_looked_at_once_however_many_files_have_other_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def many(root: str) -> Profile:
+        texts = {f"{root}_{file}": [f"{root}_{file}_{line} = call({line})" for line in range(3)] for file in range(9)}
+        return profile({f"/job/{file}.py": ("\n".join(lines), (1,)) for file, lines in texts.items()})
+
+    seen: list[str] = []
+
+    def counted(text: str) -> list[str]:
+        seen.append(text)
+        return source_lines(text)
+
+    for module in (pairing, diff):
+        monkeypatch.setattr(module, "source_lines", counted)
+    assert pair_files(many("old"), many("new")) == {}
+    assert len(seen) == len(set(seen)) == 18
 
 
 @pytest.mark.parametrize("path", ["", "\x00", "../../etc", "\ud800.py", "a" * 5000, "<ipython-input-3-a>"])
