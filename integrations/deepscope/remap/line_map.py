@@ -201,7 +201,10 @@ class LineMap:
         texts = [text for text in dict.fromkeys(candidates) if self._names_one_pair(text)]
         if not texts:
             return
-        starts = [(next(iter(self._lost[text])), self._loose_place(text)) for text in texts]
+        loose = {
+            text: at for at, (text, home) in enumerate(zip(self._texts, self._origin, strict=True)) if home == UNMATCHED
+        }
+        starts = [(next(iter(self._lost[text])), loose[text]) for text in texts]
         sides = UnmatchedSides(
             self._homes,
             self._texts,
@@ -214,12 +217,6 @@ class LineMap:
 
     def _names_one_pair(self, text: str) -> bool:
         return self._loose[text] == 1 and len(self._lost.get(text, ())) == 1 and is_meaningful(text)
-
-    def _loose_place(self, text: str) -> int:
-        place = self._texts.index(text)
-        while self._origin[place] != UNMATCHED:
-            place = self._texts.index(text, place + 1)
-        return place
 
     def _join(self, home: int, place: int) -> None:
         text = self._homes[home]
