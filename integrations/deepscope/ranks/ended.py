@@ -8,9 +8,11 @@ from statistics import median
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from deepscope.printable import printable
 from deepscope.quantities import time_text
+from deepscope.ranks.own_table import others_median
 from deepscope.ranks.results import EndedRank, MissingWait, RankRow, Waited
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records.places import short_place
@@ -73,15 +75,16 @@ def ended_ranks(summaries: Sequence[RankSummary]) -> list[EndedRank]:
 
     Windows that begin and end some steps later are no sign of it: such a rank has as many steps as the others.
     """
-    found = []
-    for one in summaries:
-        others = [other for other in summaries if other is not one and other.step_ns]
-        if (
-            one.step_ns
-            and others
-            and all(of(one.step_ns) < median(of(other.step_ns) for other in others) for of in (max, len))
-        ):
-            found.append(_ended(one, [other for other in others if max(other.step_ns) > max(one.step_ns)]))
+    there = [one for one in summaries if one.step_ns]
+    if len(there) < 2:
+        return []
+    last, count = (np.array([of(one.step_ns) for one in there], np.float64) for of in (max, len))
+    has_ended = (last < others_median(last)) & (count < others_median(count))
+    found = [
+        _ended(one, [other for other in there if max(other.step_ns) > max(one.step_ns)])
+        for one, is_early in zip(there, has_ended.tolist(), strict=True)
+        if is_early
+    ]
     return sorted(found, key=lambda one: (one.last_step, one.rank))
 
 

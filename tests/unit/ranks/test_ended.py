@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from deepscope.analysis.build import build_profile
+from deepscope.ranks.ended import ended_ranks
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary, summary_of
@@ -132,3 +134,17 @@ def test_a_run_with_all_its_ranks_waits_for_none_that_is_missing(tmp_path: Path,
 def test_a_long_step_before_the_last_is_no_end(tmp_path: Path) -> None:
     found = side_by_side([summary(tmp_path, rank, range(3, 7), gave_up=5) for rank in (0, 1, 3)])
     assert found.missing_wait is None
+
+
+def test_the_steps_of_each_rank_are_gone_through_a_few_times_however_many_ranks_there_are(tmp_path: Path) -> None:
+    seen = []
+
+    class Steps(dict[int, int]):
+        def __iter__(self) -> Iterator[int]:
+            seen.append(self)
+            return super().__iter__()
+
+    one = summary(tmp_path, 0, range(5))
+    many = [msgspec.structs.replace(one, rank=rank, step_ns=Steps(one.step_ns)) for rank in range(40)]
+    assert ended_ranks(many) == []
+    assert len(seen) == 40
