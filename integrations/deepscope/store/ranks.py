@@ -160,7 +160,7 @@ def _left_out(paths: Sequence[str], read: ReadRanks) -> Iterator[str]:
         return
     others: dict[str, str] = {}
     for folder in dict.fromkeys(path if is_url(path) or Path(path).is_dir() else _folder_of(path) for path in paths):
-        with suppress(NoTraceError):
+        with suppress(TraceError):  # what was read counts, though its folder may not be listed
             others |= {
                 one.file.path: one.file.name
                 for one in find_traces(folder)

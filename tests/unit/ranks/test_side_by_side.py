@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 import pytest
@@ -95,6 +96,18 @@ def test_several_paths_or_a_pattern_are_one_run(tmp_path: Path) -> None:
     assert words.startswith("2 more files here name other ranks of this world size (")
     with pytest.raises(NoTraceError, match="no file matches"):
         read_ranks(str(tmp_path / "no*.json"))
+
+
+def test_a_trace_in_a_folder_that_may_not_be_listed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = TraceBuilder(distributedInfo={"rank": 1, "world_size": 2}).op("aten::mm", 0, 10)
+    path = builder.write(tmp_path / "one.json")
+
+    def refuse(folder: str) -> NoReturn:
+        raise PermissionError(13, "Permission denied", folder)
+
+    monkeypatch.setattr("deepscope.store.files.os.scandir", refuse)
+    found = read_ranks(path, cache=False)
+    assert ([one.rank for one in found.summaries], found.skipped) == ([1], [])
 
 
 def test_of_several_traces_of_a_rank_the_newest_counts_and_the_others_are_told(tmp_path: Path) -> None:
