@@ -62,7 +62,7 @@ def levels_after_a_look(functions: int, lines: int, beyond: float, *, body: str 
         made.append(function)
     overhead_budget = Beyond(table, beyond)
     stacks = Stacks(table, ModuleCalls(table, are_wanted=False), overhead_budget)
-    Lowering(table, stacks, overhead_budget, Switch()).look(stacks.own)
+    Lowering(table, stacks, overhead_budget, Switch()).look(stacks.threads.own)
     return Counter(function.detail for function in made)
 
 
@@ -211,7 +211,7 @@ def lowered_loops(runs: dict[int, int]) -> list[int]:
         slot.granted, slot.left, slot.judged = count, 0, 1
     overhead_budget = Beyond(table, 1.5)
     stacks = Stacks(table, ModuleCalls(table, are_wanted=False), overhead_budget)
-    Lowering(table, stacks, overhead_budget, Switch()).look(stacks.own)
+    Lowering(table, stacks, overhead_budget, Switch()).look(stacks.threads.own)
     return [loop.line for loop in function.loops]
 
 
@@ -232,5 +232,5 @@ def test_callbacks_are_not_timed_while_lines_are_on_trial() -> None:
             slot = table.line(function, line)
             assert slot is not None
             slot.granted, slot.left = runs, 0
-        lowering.look(stacks.own)
+        lowering.look(stacks.threads.own)
         assert (switch.samples, function.detail) == (samples, detail)

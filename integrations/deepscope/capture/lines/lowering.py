@@ -129,7 +129,7 @@ class Lowering:
                 function.detail, function.lines, function.opens_at_start = Detail.FUNCTION, {}, True
             function.seen = 0
             self._switch.follow_detail(function)
-            self._stacks.mark_stale(function)
+            self._mark_stale(function)
             self._stacks.refresh(stack)
         else:
             self.drop(function, stack)
@@ -186,14 +186,33 @@ class Lowering:
         return True
 
     def drop(self, function: FunctionState, stack: Stack) -> None:
-        """Record nothing of `function`; put off while a frame of it lies below others that stay."""
+        """Record nothing of `function`; put off while a frame of it lies below others that stay, or on another thread.
+
+        Its frames go off the current thread's `stack`, with the dropped ones above them.
+        """
         before, function.detail = function.detail, Detail.CALLER
-        if not self._stacks.drop_frames(function, stack):
+        top = len(stack)
+        while top and stack[top - 1].function.detail is Detail.CALLER:
+            top -= 1
+        others = [other for other in self._stacks.threads.all if other is not stack]
+        if any(entry.function is function for other in (*others, stack[:top]) for entry in list(other)):
             function.detail = before
             return
+        self._stacks.cut(stack, top)
         del self._table.functions[id(function.code)]
         self._table.dropped[id(function.code)] = function
         self._switch.follow_detail(function)
+
+    def _mark_stale(self, function: FunctionState) -> None:
+        """The detail of `function` has been lowered: its frames get another scope each when they go on."""
+        for stack in self._stacks.threads.all:
+            is_above = False
+            for entry in list(stack):
+                if entry.function is function:
+                    entry.is_stale = is_above = True
+                if is_above and not entry.is_special:
+                    entry.quiet = None
+                    entry.is_special = True
 
     def _end_lines(self, stack: Stack) -> None:
         table = self._table

@@ -24,9 +24,10 @@ from typing import Any
 
 from deepscope.capture.lines.calibration import HookWork
 from deepscope.capture.lines.code_facts import Detail
+from deepscope.capture.lines.cost_marks import UNPAID, begin_stretch
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.running_frame import RecursionHeadroom
-from deepscope.capture.lines.stacks import UNPAID, Stacks
+from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import SILENT, FunctionState, ScopeTable
 
 monitoring: Any = getattr(sys, "monitoring", None)
@@ -52,6 +53,7 @@ class MonitoringHooks:
     ) -> None:
         self._table = table
         self._stacks = stacks
+        self._threads = stacks.threads
         self._costs = overhead_budget.costs
         self._overhead_budget = overhead_budget
         self._fail = fail
@@ -78,7 +80,7 @@ class MonitoringHooks:
         self.take_samples()
         events = monitoring.events
         monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.PY_THROW | events.PY_UNWIND)
-        self._stacks.align(self._stacks.own, frame)
+        self._stacks.align(self._threads.own, frame)
         return None
 
     def go_on(self) -> bool:
@@ -190,7 +192,7 @@ class MonitoringHooks:
 
     def _timed(self, callback: Callback, *, is_line: bool) -> Callback:
         costs, overhead_budget, clock = self._costs, self._overhead_budget, self._costs.clock
-        stacks = self._stacks
+        own, owner = self._threads.own, self._threads.owner
 
         def on_timed(code: CodeType, place: Any, *value: Any) -> Any:
             before = overhead_budget.mark()
@@ -201,8 +203,8 @@ class MonitoringHooks:
                 costs.add(work if is_line else HookWork.CALL, taken)
             if costs.is_complete:
                 self._stop_sampling()
-            if get_ident() == stacks.owner:
-                stacks.begin_stretch(stacks.own, perf_counter_ns())
+            if get_ident() == owner:
+                begin_stretch(own, perf_counter_ns())
             return answer
 
         return on_timed
@@ -215,8 +217,8 @@ class MonitoringHooks:
 
     def _line_callback(self) -> Callback:
         fail, new_slot, stacks = self._fail, self._stacks.new_line, self._stacks
-        own, owner, foreign = stacks.own, stacks.owner, stacks.foreign
-        pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
+        own, owner, foreign = self._threads.own, self._threads.owner, self._threads.foreign
+        pulse, long_ns, clock = stacks.marks.pulse, stacks.marks.long_ns, perf_counter_ns
         align, run, set_line, getframe = stacks.align, stacks.run, stacks.set_line, sys._getframe
         pass_over, disable = stacks.pass_over, monitoring.DISABLE
 
@@ -283,12 +285,12 @@ class MonitoringHooks:
 
     def _start_callback(self) -> Callback:
         fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
-        own, owner, foreign, spare = stacks.own, stacks.owner, stacks.foreign, stacks.spare
-        pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
-        enter, set_line, miss, getframe = stacks.enter, stacks.set_line, stacks.miss, sys._getframe
+        own, owner, foreign = self._threads.own, self._threads.owner, self._threads.foreign
+        pulse, long_ns, clock = stacks.marks.pulse, stacks.marks.long_ns, perf_counter_ns
+        enter, set_line, miss, getframe = stacks.enter, stacks.set_line, self._threads.miss, sys._getframe
         disable = monitoring.DISABLE
-        module_code, enter_module = stacks.module_code, stacks.enter_module
-        overhead_budget, pay, needs_no_events = self._overhead_budget, stacks.pay, stacks.needs_no_events
+        module_code, enter_module, spare = stacks.module_code, stacks.enter_module, stacks.spare
+        overhead_budget, pay, needs_no_events = self._overhead_budget, stacks.marks.pay, stacks.needs_no_events
 
         def on_start(code: CodeType, _offset: int) -> Any:
             try:
@@ -334,9 +336,9 @@ class MonitoringHooks:
 
     def _resume_callbacks(self) -> tuple[Callback, Callback]:
         fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
-        own, owner, foreign, beat = stacks.own, stacks.owner, stacks.foreign, stacks.beat
+        own, owner, foreign = self._threads.own, self._threads.owner, self._threads.foreign
         enter, set_line, getframe, disable = stacks.enter, stacks.set_line, sys._getframe, monitoring.DISABLE
-        overhead_budget, pay = self._overhead_budget, stacks.pay
+        overhead_budget, pay, beat = self._overhead_budget, stacks.marks.pay, stacks.marks.beat
 
         def go_on(function: FunctionState, frame: FrameType) -> Any:
             stack = own if get_ident() == owner else foreign()
@@ -372,9 +374,9 @@ class MonitoringHooks:
 
     def _end_callbacks(self) -> tuple[Callback, Callback]:
         fail, functions, stacks = self._fail, self._table.functions, self._stacks
-        own, owner, foreign, spare = stacks.own, stacks.owner, stacks.foreign, stacks.spare
-        pulse, long_ns, clock = stacks.pulse, stacks.long_ns, perf_counter_ns
-        leave, leave_to, beat = stacks.leave, stacks.leave_to, stacks.beat
+        own, owner, foreign = self._threads.own, self._threads.owner, self._threads.foreign
+        pulse, long_ns, clock, spare = stacks.marks.pulse, stacks.marks.long_ns, perf_counter_ns, stacks.spare
+        leave, leave_to, beat = stacks.leave, stacks.leave_to, stacks.marks.beat
 
         def on_leave(code: CodeType, _offset: int, _value: Any) -> None:
             try:

@@ -177,27 +177,27 @@ class _Window:
             own_work.watchers.append(self)
             if own_work.is_under_way():
                 self.begin_own_work()
-            self._underway = [slot.id for one in self._stacks.own if (slot := one.function.lines.get(one.line))]
+            self._underway = [slot.id for one in self._stacks.threads.own if (slot := one.function.lines.get(one.line))]
 
     def next_step(self) -> None:
         if self._is_hooked and not self._is_unhooked and not self._is_closing:
-            if self._stacks.is_owner and self._hooks.go_on():
+            if self._stacks.threads.is_owner and self._hooks.go_on():
                 self._note_taken_out()
             _costs.begin_burst()
             self._hooks.take_samples()
 
     def begin_own_work(self) -> None:
-        if self._stacks.is_owner:
+        if self._stacks.threads.is_owner:
             self._hooks.pause()
-            self._stacks.begin_own_work()
+            self._stacks.marks.begin_own_work()
 
     def mark_own_work(self) -> None:
-        if self._stacks.is_owner:
-            self._stacks.mark_own_work()
+        if self._stacks.threads.is_owner:
+            self._stacks.marks.mark_own_work()
 
     def end_own_work(self) -> None:
-        if self._stacks.is_owner:
-            self._stacks.end_own_work()
+        if self._stacks.threads.is_owner:
+            self._stacks.marks.end_own_work()
             self._hooks.resume()
 
     def let_go(self) -> None:
@@ -211,13 +211,19 @@ class _Window:
         self._is_closing = True
         try:
             self._stacks.close_own()  # at first: what it takes to remove hooks is not the user's line's
-            if self._is_hooked and not self._is_unhooked and self._stacks.is_owner and not self._hooks.is_in_place:
+            if (
+                self._is_hooked
+                and not self._is_unhooked
+                and self._stacks.threads.is_owner
+                and not self._hooks.is_in_place
+            ):
                 self._note_taken_out()
             self._hooks.remove()
         except Exception as error:  # noqa: BLE001 - the scopes must be closed whatever happens
             self._note("a hook could not be removed", error)
         try:
-            if not self._stacks.end():
+            self._stacks.end()
+            if not self._stacks.threads.is_owner:
                 self._note("the window was closed on another thread than it was opened on; its lines may be cut short")
             self._table.remember()
             self._modules.describe()
@@ -283,8 +289,8 @@ class _Window:
             library_entries=sum(n for n, row in zip(entries, table.rows, strict=False) if row.library),
             libraries_ended=table.has_ended_libraries,
             underway=self._underway,
-            threads=self._stacks.threads,
-            unrecorded_threads=self._stacks.unrecorded_threads,
+            threads=self._stacks.threads.recorded,
+            unrecorded_threads=self._stacks.threads.unrecorded,
             warnings=self._warnings,
         )
         return LineRecord(

@@ -7,27 +7,20 @@ a call and a return, where no line past its budget is near.
 from __future__ import annotations
 
 import sys
-import threading
-from _thread import get_ident
 from collections.abc import Callable
 from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 
 from deepscope.capture.lines.calibration import HookWork
 from deepscope.capture.lines.code_facts import Detail
-from deepscope.capture.lines.emit import Pair, make_pair, profiler_enabled, sequence_number
+from deepscope.capture.lines.cost_marks import UNPAID, CostMarks
+from deepscope.capture.lines.emit import Pair, sequence_number
 from deepscope.capture.lines.modules import ModuleCalls
-from deepscope.capture.lines.off_cpu import LONG_NS, Pulse, tells_cpu_time
 from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, LineDetail, OverheadBudget, QuietLines
 from deepscope.capture.lines.running_frame import Stack, StackEntry, keep_forever
 from deepscope.capture.lines.table import SILENT, FunctionState, ScopeTable, Slot
-from deepscope.trace.format.span_names import recording_name
+from deepscope.capture.lines.thread_stacks import ThreadStacks
 
-UNPAID = 32
-"""Happenings in the hooks after which a mark tells what they cost: at the line that is open, as most of them were."""
-
-_NEVER_NS = 1 << 62
-_LONGEST_MARK_NS = 5_000
 _SILENT_CALLS, _SILENT_RUNS = 8, 256
 """Calls of a library's function without an operator, or runs of its lines, after which it is left alone."""
 _OWN_CALLS, _OWN_TRIALS = 256, 4
@@ -40,7 +33,7 @@ Adopt = Callable[[CodeType], "FunctionState | None"]
 
 
 class Stacks:
-    """The stacks of one window. `owner` is the thread that the window was opened on; `own` its stack."""
+    """The stacks of one window, and what becomes of their scopes."""
 
     def __init__(
         self,
@@ -51,11 +44,8 @@ class Stacks:
         *,
         only_owner: bool = False,
     ) -> None:
-        self._only_owner = only_owner
-        self.pulse = Pulse()
-        """Of the owner."""
-        self.long_ns = _NEVER_NS if only_owner or not tells_cpu_time() else LONG_NS
-        """From this length on a stretch between two events of the hooks may have been off the CPU."""
+        self.threads = ThreadStacks(only_owner=only_owner)
+        self.marks = CostMarks(self.threads, overhead_budget, are_wanted=not only_owner)
         self._table = table
         self._modules = modules
         self.module_code = modules.code
@@ -63,8 +53,6 @@ class Stacks:
         self._overhead_budget = overhead_budget
         self._costs = overhead_budget.costs
         self._quiet = QuietLines(table.budget, dispatch_ns, overhead_budget)
-        self.owner = get_ident()
-        self.own: Stack = []
         self.spare: list[StackEntry] = []
         """Entries to use again."""
         self.adopt: Adopt = lambda _code: None
@@ -73,99 +61,7 @@ class Stacks:
         self.drop: Callable[[FunctionState, Stack], None] = lambda _function, _stack: None
         """Called for a function that gets no scopes any more."""
         self._is_aligning = False
-        self._mark_ns = 0
-        """What the last mark of `pay` took."""
-        self._own_work_since: int | None = None
-        """The thread's CPU time, once DeepScope is at its own work and from its last mark on."""
         self._has_lines = True
-        self._local = threading.local()
-        self._foreign: list[Stack] = []
-        self._unrecorded: list[int] = []
-        self._is_open = True
-        # A recording of all threads is no thread's own: torch then says "not enabled" even where the window was opened.
-        self._records_all_threads = not profiler_enabled()
-
-    @property
-    def threads(self) -> int:
-        """Threads that torch recorded while user code ran on them."""
-        return 1 + len(self._foreign)
-
-    @property
-    def is_owner(self) -> bool:
-        """Whether the current thread is the one that the window was opened on."""
-        return get_ident() == self.owner
-
-    @property
-    def unrecorded_threads(self) -> int:
-        """Threads on which user code ran and torch did not record."""
-        return len(self._unrecorded)
-
-    def miss(self) -> None:
-        """Note that user code runs on the current thread while torch does not record there; once a thread."""
-        if self._is_open and not hasattr(self._local, "stack") and not hasattr(self._local, "is_missed"):
-            self._local.is_missed = True
-            self._unrecorded.append(get_ident())
-
-    def foreign(self) -> Stack | None:
-        """The current thread's stack, for a thread other than the owner; None while torch does not record there.
-
-        Torch may record on a thread for a while only (autograd's device threads: within a backward pass), so an empty
-        stack is a reason to ask again.
-        """
-        stack: Stack | None = getattr(self._local, "stack", None)
-        if stack:
-            return stack
-        if not self._is_open or self._only_owner or not (self._records_all_threads or profiler_enabled()):
-            return None
-        if stack is None:
-            stack = self._local.stack = []
-            self._foreign.append(stack)
-        return stack
-
-    def beat(self, stack: Stack) -> None:
-        """An event of the hooks on the thread of `stack`, before anything comes of it."""
-        if stack is self.own:
-            now = perf_counter_ns()
-            if now - self.pulse.last >= self.long_ns:
-                self.pulse.long(now)
-            self.pulse.last = now
-
-    def pay(self, stack: Stack) -> None:
-        """Mark in the recording what recording has cost the open line since the last mark."""
-        if stack is not self.own or not self._is_open:
-            return
-        started = perf_counter_ns()
-        _mark(self._overhead_budget.pay() + self._mark_ns)
-        now = perf_counter_ns()
-        self._mark_ns = min(now - started, _LONGEST_MARK_NS)
-        self.begin_stretch(stack, now)
-
-    def begin_own_work(self) -> None:
-        """What DeepScope does on the owner from here on is its own work, and no part of the line that is open."""
-        self._own_work_since = thread_time_ns()
-
-    def mark_own_work(self) -> None:
-        """Mark in the recording what such work has taken since it began, or since the last such mark.
-
-        And for how long the thread was off the CPU: of what comes behind the last step's end the trace tells nothing.
-        """
-        self.beat(self.own)
-        since, self._own_work_since = self._own_work_since, None
-        if since is not None and self._is_open:
-            now = thread_time_ns()
-            _mark(now - since)
-            self._own_work_since = now
-
-    def end_own_work(self) -> None:
-        """It is over."""
-        self.mark_own_work()
-        self._own_work_since = None
-        self.begin_stretch(self.own, perf_counter_ns())
-
-    def begin_stretch(self, stack: Stack, now: int) -> None:
-        """What was done up to `now` is the hooks' own, and no part of what the line open in `stack` does."""
-        if stack and stack[-1].is_special:
-            stack[-1].since = now
 
     def new_line(self, function: FunctionState, line: int) -> Slot | None:
         """The slot of a line that runs for the first time."""
@@ -174,8 +70,8 @@ class Stacks:
         if slot is not None and not slot.pool and slot.left > SILENT:
             slot.pool.append(slot.pair())
         self._overhead_budget.add_set_up(thread_time_ns() - started)
-        if self._overhead_budget.unpaid >= UNPAID and self.is_owner:
-            self.pay(self.own)
+        if self._overhead_budget.unpaid >= UNPAID and self.threads.is_owner:
+            self.marks.pay(self.threads.own)
         return slot
 
     def needs_no_events(self, stack: Stack, function: FunctionState) -> bool:
@@ -207,7 +103,7 @@ class Stacks:
                 stack[-1].function.only_line = 0
             self._quiet.settle(stack)
             if not self._has_lines and any(entry.code is not self.module_code for entry in stack):
-                self._cut(stack, 0)
+                self.cut(stack, 0)
                 is_special = False
         entry = self.spare.pop() if self.spare else StackEntry()
         function.calls += 1
@@ -297,7 +193,7 @@ class Stacks:
         if self._overhead_budget.is_due and self.look is not None and not self._is_aligning:
             self.look(stack)
         if self._overhead_budget.unpaid >= UNPAID:
-            self.pay(stack)
+            self.marks.pay(stack)
 
     def pass_over(self, stack: Stack, slot: Slot, line: int) -> bool:
         """The top frame is at a library's line without operators; whether its events need not be heard any more."""
@@ -369,7 +265,7 @@ class Stacks:
         """The innermost frame of `code` ends, and with it the frames above it, whose ends were not seen."""
         for depth in range(len(stack) - 1, -1, -1):
             if stack[depth].code is code:
-                self._cut(stack, depth)
+                self.cut(stack, depth)
                 self.refresh(stack)
                 return
 
@@ -396,7 +292,7 @@ class Stacks:
         common = 0
         while common < min(len(stack), len(running)) and stack[common].code is running[common][0].code:
             common += 1
-        self._cut(stack, common)
+        self.cut(stack, common)
         if common and common == len(running):
             self._set_frame(stack, running[-1][1])
         for function, outer in running[common:]:
@@ -405,17 +301,6 @@ class Stacks:
             else:
                 self.enter(stack, function)
                 self._set_frame(stack, outer)
-
-    def mark_stale(self, function: FunctionState) -> None:
-        """The detail of `function` has been lowered: its frames get another scope each when they go on."""
-        for stack in (self.own, *self._foreign):
-            is_above = False
-            for entry in list(stack):
-                if entry.function is function:
-                    entry.is_stale = is_above = True
-                if is_above and not entry.is_special:
-                    entry.quiet = None
-                    entry.is_special = True
 
     def refresh(self, stack: Stack) -> None:
         """The top frame of the current thread's stack is at work (again): if it is stale, open its new scope."""
@@ -431,50 +316,32 @@ class Stacks:
         if frame is not None:
             self.set_line(stack, entry.function.place(frame))
 
-    def drop_frames(self, function: FunctionState, stack: Stack) -> bool:
-        """Take the frames of `function` off the current thread's `stack`, with the dropped ones above them.
-
-        False where this cannot be done: on other threads, or below frames that stay.
-        """
-        top = len(stack)
-        while top and stack[top - 1].function.detail is Detail.CALLER:
-            top -= 1
-        others = [other for other in (self.own, *self._foreign) if other is not stack]
-        if any(entry.function is function for other in (*others, stack[:top]) for entry in list(other)):
-            return False
-        self._cut(stack, top)
-        return True
-
     def end_lines(self, stack: Stack) -> None:
         """Close all scopes of the current thread's `stack`; other threads close theirs when they enter a module."""
-        self._cut(stack, 0)
+        self.cut(stack, 0)
         self._has_lines = False
-        for other in (self.own, *self._foreign):
+        for other in self.threads.all:
             for entry in list(other):
                 entry.quiet = None
                 entry.is_special = True
 
     def close_own(self) -> None:
         """Close the scopes of this thread, if it is the owner; `end` must follow, once no hook is in place any more."""
-        if self.is_owner:
-            self._cut(self.own, 0)
+        if self.threads.is_owner:
+            self.cut(self.threads.own, 0)
 
-    def end(self) -> bool:
-        """Close the scopes of this thread, if it is the owner, and return whether it is.
+    def end(self) -> None:
+        """Close the scopes of this thread, if it is the owner; what other threads have open stays open for ever.
 
-        What other threads have open stays open for ever. Called when no hook is in place any more, while torch still
-        records.
+        Called when no hook is in place any more, while torch still records.
         """
-        is_owner = self.is_owner
-        if is_owner:
-            self._cut(self.own, 0)
+        self.close_own()
         self.abandon()
-        return is_owner
 
     def abandon(self) -> None:
         """Forget all that is open without closing it."""
-        self._is_open = False
-        stacks = [stack for stack in (self.own, *self._foreign) if stack]
+        self.threads.is_open = False
+        stacks = [stack for stack in self.threads.all if stack]
         if stacks:
             keep_forever((self._table.slots, [list(stack) for stack in stacks]))
         for stack in stacks:
@@ -484,7 +351,8 @@ class Stacks:
         if frame.f_code is not self.module_code:
             self.set_line(stack, stack[-1].function.place(frame))
 
-    def _cut(self, stack: Stack, depth: int) -> None:
+    def cut(self, stack: Stack, depth: int) -> None:
+        """The frames above `depth` on the current thread's stack are over."""
         while len(stack) > depth:
             self._take_off(stack)
 
@@ -523,10 +391,3 @@ class Stacks:
             keep_forever(pair)
         else:
             entry.pool.append(pair)
-
-
-def _mark(recording_ns: int) -> None:
-    """Put into the recording that it took so long of the open line."""
-    enter, leave = make_pair(recording_name(recording_ns))
-    enter()
-    leave()

@@ -18,10 +18,11 @@ from typing import Any
 
 from deepscope.capture.lines.calibration import HookWork
 from deepscope.capture.lines.code_facts import CodeLoop, Detail, is_resumed
+from deepscope.capture.lines.cost_marks import UNPAID, begin_stretch
 from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.overhead_budget import OverheadBudget
 from deepscope.capture.lines.running_frame import RecursionHeadroom, Stack
-from deepscope.capture.lines.stacks import UNPAID, Stacks
+from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import HIDDEN, FunctionState, ScopeTable
 
 _MANY_ALONE = 1023
@@ -74,7 +75,7 @@ class TracingHooks:
         if self._table.libraries is not None:
             self._table.libraries.on_open = self._look_again
         self._headroom.take()
-        self._own = self._functions(self._stacks.own)
+        self._own = self._functions(self._stacks.threads.own)
         if threading.gettrace() is None:
             self._thread_hook = self._start_thread
             threading.settrace(self._thread_hook)
@@ -91,7 +92,7 @@ class TracingHooks:
     def _hook_in(self, frame: FrameType | None) -> None:
         assert self._own is not None
         on_call, on_local, on_module = self._own
-        self._stacks.align(self._stacks.own, frame)
+        self._stacks.align(self._stacks.threads.own, frame)
         self._follow_running(frame, on_local, on_module)
         sys.settrace(on_call)
 
@@ -187,7 +188,7 @@ class TracingHooks:
     def _start_thread(self, frame: FrameType, event: str, arg: Any) -> Any:
         """First call in a thread that was started in the window: give it functions of its own, or leave it alone."""
         try:
-            stack = self._stacks.foreign() if self._is_on else None
+            stack = self._stacks.threads.foreign() if self._is_on else None
             if stack is None:
                 sys.settrace(self._look_for_user_code if self._is_on else None)
                 return None
@@ -203,7 +204,7 @@ class TracingHooks:
         try:
             is_users = self._is_on and (frame.f_code is self._module_code or self._table.owns(frame.f_code))
             if is_users:
-                self._stacks.miss()
+                self._stacks.threads.miss()
             if is_users or not self._is_on:
                 sys.settrace(None)
         except Exception as error:  # noqa: BLE001 - it would reach the user's code
@@ -211,7 +212,7 @@ class TracingHooks:
 
     def _functions(self, stack: Stack) -> tuple[Trace, Trace, Trace]:
         """The trace functions of one thread, closures over its stack: global, local, and local for module calls."""
-        pulse = self._stacks.pulse if stack is self._stacks.own else Pulse()
+        pulse = self._stacks.marks.pulse if stack is self._stacks.threads.own else Pulse()
         muted: dict[int, CodeLoop] = {}
         self._muted.append(muted)
         on_local, on_module = self._local_functions(stack, pulse, muted)
@@ -237,9 +238,9 @@ class TracingHooks:
         # Whether a file has code that gets scopes: the hash of a name is kept by Python, that of a code object is not.
         files: dict[str, bool] = {} if module_code is None else {module_code.co_filename: True}
         self._files.append(files)
-        long_ns, clock = stacks.long_ns, perf_counter_ns
+        long_ns, clock = stacks.marks.long_ns, perf_counter_ns
 
-        overhead_budget, pay, needs_no_events = self._overhead_budget, stacks.pay, stacks.needs_no_events
+        overhead_budget, pay, needs_no_events = self._overhead_budget, stacks.marks.pay, stacks.needs_no_events
         end_loop = self._end_loop
         left_alone = 0
         self._overhead_budget.alone.append(lambda: left_alone)
@@ -318,7 +319,6 @@ class TracingHooks:
     def _sampled(self, on_local: Trace, stack: Stack) -> Trace:
         """`on_local` for as long as samples of what it costs are wanted."""
         costs, overhead_budget, clock = self._costs, self._overhead_budget, self._costs.clock
-        begin_stretch = self._stacks.begin_stretch
 
         def on_local_sampled(frame: FrameType, event: str, arg: Any) -> Any:
             before = overhead_budget.mark()
@@ -341,7 +341,7 @@ class TracingHooks:
         fail, new_slot, stacks = self._fail, self._stacks.new_line, self._stacks
         run, set_line, leave = stacks.run, stacks.set_line, self._leave_function(stack, muted)
         go_on, follow_loop = self._go_on_in_compiled, self._follow_loop
-        long_ns, clock = stacks.long_ns, perf_counter_ns
+        long_ns, clock = stacks.marks.long_ns, perf_counter_ns
 
         def on_local(frame: FrameType, event: str, _arg: Any) -> Any:  # noqa: PLR0912 - as above
             try:
@@ -420,7 +420,7 @@ class TracingHooks:
         frame.f_trace_lines = True
         entry = stack[-1] if stack else None
         if entry is not None and entry.code is frame.f_code:
-            self._stacks.beat(stack)
+            self._stacks.marks.beat(stack)
             loop = entry.function.loop_at(frame.f_lasti)
             self._stacks.set_line(stack, frame.f_lineno if loop is None else loop.line)
 
