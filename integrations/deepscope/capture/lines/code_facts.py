@@ -41,11 +41,23 @@ _LONG = 128
 """Lines. CPython keeps a line's distance from the `def` in a byte, and for any further one searches at each event."""
 
 _SUSPENDS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
+
+
+def _opcodes(names: str) -> frozenset[int]:
+    """Of instructions, those that this Python has."""
+    return frozenset(dis.opmap[name] for name in names.split() if name in dis.opmap)
+
+
 _RESUME = dis.opmap.get("RESUME", -1)
-_PROLOGUE = frozenset(
-    dis.opmap.get(name, -1)
-    for name in ("GEN_START", "COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP", "CACHE")
+_PROLOGUE = _opcodes("GEN_START COPY_FREE_VARS MAKE_CELL RETURN_GENERATOR POP_TOP CACHE")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
+_ENDS = _opcodes(
+    "RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT "
+    "JUMP_ABSOLUTE INTERPRETER_EXIT"
 )
+"""What never goes on with the next instruction."""
+_HANDLERS = _opcodes("PUSH_EXC_INFO CLEANUP_THROW")
+"""Each handler of an exception begins with one of these, but those that raise it again at once."""
 
 
 def resume_offset(code: CodeType) -> int:
@@ -97,10 +109,8 @@ def line_starts(code: CodeType) -> Mapping[int, int] | None:
 def offsets_of_lines(code: CodeType) -> Mapping[int, int]:
     """The offsets at which a line may begin to run, and the line."""
     instructions = code.co_code
-    # The table names no handlers as targets of jumps; each begins with one of these.
-    handlers = {dis.opmap.get(name, -1) for name in ("PUSH_EXC_INFO", "CLEANUP_THROW")}
     targets = set(dis.findlabels(instructions))  # type: ignore[arg-type]  # of bytecode, says the manual
-    targets.update(offset for offset in range(0, len(instructions), 2) if instructions[offset] in handlers)
+    targets.update(offset for offset in range(0, len(instructions), 2) if instructions[offset] in _HANDLERS)
     first = resume_offset(code)
     starts: dict[int, int] = {}
     for begin, end, line in code.co_lines():
@@ -145,11 +155,6 @@ _MAY_GO_BACK = frozenset(
     opcode for name, opcode in dis.opmap.items() if "JUMP_BACKWARD" in name or name.endswith("JUMP_ABSOLUTE")
 )
 """Jumps that may go back. Most functions have none; to learn that from `dis` takes 70 µs."""
-_NEVER_GOES_ON = frozenset(
-    {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE"}
-)
-
-
 _TESTS_AT_HEAD = sys.version_info >= (3, 14)
 """Whether each turn of `while` begins with its test; before 3.14 the first alone does."""
 
@@ -184,14 +189,12 @@ def find_loops(code: CodeType) -> Sequence[CodeLoop]:
     line_of = {
         offset: line for begin, end, line in code.co_lines() if line is not None for offset in range(begin, end, 2)
     }
-    jumps = [
-        (one.offset, int(one.argval)) for one in instructions if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs
-    ]
+    jumps = [(one.offset, int(one.argval)) for one in instructions if one.opcode in _JUMPS]
     before: defaultdict[int, set[int]] = defaultdict(set)
     for origin, target in (*jumps, *_raising(code, instructions)):
         before[target].add(origin)
     for one, end in zip(instructions, ends, strict=True):
-        if one.opname not in _NEVER_GOES_ON:
+        if one.opcode not in _ENDS:
             before[end].add(one.offset)
     end_of = {one.offset: end for one, end in zip(instructions, ends, strict=True)}
     heads = {begin for begin, _, line in code.co_lines() if line is not None} if _TESTS_AT_HEAD else set()
@@ -243,43 +246,21 @@ def _repeated(begin: int, ends: Sequence[int], before: Mapping[int, set[int]]) -
 UNKNOWN = -1
 """In place of a line: any may have run before, an exception was caught."""
 
-_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _BACKWARD = frozenset(opcode for name, opcode in dis.opmap.items() if "JUMP_BACKWARD" in name)
-_ENDS = frozenset(
-    dis.opmap.get(name, -1)
-    for name in ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD",
-                 "JUMP_BACKWARD_NO_INTERRUPT", "INTERPRETER_EXIT")
-)  # fmt: skip
-"""What never goes on with the next instruction."""
-_HANDLERS = frozenset(dis.opmap.get(name, -1) for name in ("PUSH_EXC_INFO", "CLEANUP_THROW"))
-"""Each handler of an exception begins with one of these, but those that raise it again at once."""
 _CACHE, _EXTENDED = dis.opmap.get("CACHE", 0), dis.opmap["EXTENDED_ARG"]
 
-_MOVES = (
-    *(
-        "CACHE",
-        "EXTENDED_ARG",
-        "NOP",
-        "RESUME",
-        "PUSH_NULL",
-        "POP_TOP",
-        "COPY",
-        "SWAP",
-        "DUP_TOP",
-        "ROT_TWO",
-        "KW_NAMES",
-    ),
-    *("LOAD_CONST", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "LOAD_FAST_LOAD_FAST"),
-    *("LOAD_FAST_BORROW", "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "NOT_TAKEN"),
-    *("LOAD_DEREF", "LOAD_CLOSURE", "STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "STORE_DEREF"),
-    *("MAKE_CELL", "COPY_FREE_VARS", "MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE", "LOAD_ASSERTION_ERROR"),
-    *("BUILD_TUPLE", "BUILD_LIST", "BUILD_CONST_KEY_MAP", "IS_OP", "RETURN_VALUE", "RETURN_CONST"),
-    *("JUMP_ABSOLUTE", "JUMP_FORWARD", "JUMP_BACKWARD", "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE"),
-    *("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE"),
+_CALLS_NOTHING = _opcodes(
+    "CACHE EXTENDED_ARG NOP RESUME PUSH_NULL POP_TOP COPY SWAP DUP_TOP ROT_TWO KW_NAMES "
+    "LOAD_CONST LOAD_GLOBAL LOAD_FAST LOAD_FAST_CHECK LOAD_FAST_AND_CLEAR LOAD_FAST_LOAD_FAST "
+    "LOAD_FAST_BORROW LOAD_FAST_BORROW_LOAD_FAST_BORROW LOAD_SMALL_INT LOAD_COMMON_CONSTANT NOT_TAKEN "
+    "LOAD_DEREF LOAD_CLOSURE STORE_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST STORE_DEREF "
+    "MAKE_CELL COPY_FREE_VARS MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE LOAD_ASSERTION_ERROR "
+    "BUILD_TUPLE BUILD_LIST BUILD_CONST_KEY_MAP IS_OP RETURN_VALUE RETURN_CONST "
+    "JUMP_ABSOLUTE JUMP_FORWARD JUMP_BACKWARD POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE "
+    "POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE"
     # What is asked before a jump is asked by an instruction of its own, TO_BOOL, from 3.13 on.
-    *(("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE") if sys.version_info >= (3, 13) else ()),
+    + (" POP_JUMP_IF_TRUE POP_JUMP_IF_FALSE" if sys.version_info >= (3, 13) else "")
 )
-_CALLS_NOTHING = frozenset(dis.opmap[name] for name in _MOVES if name in dis.opmap)
 """What moves values about and asks none of them anything."""
 
 
