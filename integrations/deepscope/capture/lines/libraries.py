@@ -45,7 +45,7 @@ class Libraries:
         """Whether code compiled from `filename` belongs to an open package, and not to the user."""
         answer = self._answers.get(filename)
         if answer is None:
-            is_open = any(filename.startswith(place) for places in self._places.values() for place in places)
+            is_open = any(filename.startswith(places) for places in self._places.values())
             code = self._user_code
             answer = is_open and not code.owns(filename) and not code.refuses(filename)
             self._answers[filename] = answer
@@ -102,15 +102,12 @@ def step_code() -> CodeType | None:
 def _places_of(name: str) -> tuple[str, ...]:
     """What the file names of an imported package, or module, begin with, as it was imported and with links resolved."""
     module = sys.modules.get(name)
-    folders = [f"{folder.rstrip(os.sep)}{os.sep}" for folder in map(str, getattr(module, "__path__", None) or ())]
+    folders = [str(folder) for folder in getattr(module, "__path__", None) or ()]
+    if folders:
+        both = [real for folder in folders for real in (folder, str(Path(folder).resolve()))]
+        return tuple(dict.fromkeys(f"{folder.rstrip(os.sep)}{os.sep}" for folder in both))
     file = getattr(module, "__file__", None)
-    places = folders or ([str(file)] if file else [])
-    return tuple(dict.fromkeys([*places, *(_resolved(place) for place in places)]))
-
-
-def _resolved(place: str) -> str:
-    real = str(Path(place).resolve())
-    return f"{real}{os.sep}" if place.endswith(os.sep) else real
+    return tuple({str(file): None, str(Path(file).resolve()): None}) if file else ()
 
 
 _ANY = frozenset({UNKNOWN})

@@ -88,11 +88,7 @@ class UserCode:
 
     def refuses(self, filename: str) -> bool:
         """Whether code compiled from `filename` is never to be recorded: the user excluded it, or it is DeepScope's."""
-        if filename.startswith((_OWN_PREFIX, "<")):
-            return True
-        written = Path(os.path.normpath(_START_FOLDER / filename))
-        places = (written, written.resolve())
-        return places[1].is_relative_to(_OWN_PACKAGE) or any(self._matches(one, places) for one in self.exclude)
+        return filename.startswith((_OWN_PREFIX, "<")) or self._is_refused(_places_of(filename))
 
     @staticmethod
     def real_path(filename: str) -> str:
@@ -108,14 +104,15 @@ class UserCode:
             return not any(fnmatchcase(filename, pattern) for pattern in self.exclude)
         if filename.startswith("<"):
             return False  # exec, eval, dataclasses, torch.fx: text that stands in no file
-        written = Path(os.path.normpath(_START_FOLDER / filename))
-        real = written.resolve()
-        places = (written, real)
-        if real.is_relative_to(_OWN_PACKAGE) or any(self._matches(pattern, places) for pattern in self.exclude):
+        places = _places_of(filename)
+        if self._is_refused(places):
             return False
         if any(self._matches(pattern, places) for pattern in self.include):
             return True
-        return any(self._is_project_file(place, real) for place in places)
+        return any(self._is_project_file(place, places[1]) for place in places)
+
+    def _is_refused(self, places: tuple[Path, Path]) -> bool:
+        return places[1].is_relative_to(_OWN_PACKAGE) or any(self._matches(one, places) for one in self.exclude)
 
     def _is_project_file(self, place: Path, real: Path) -> bool:
         """Whether a file that stands at `place` and, links resolved, at `real` is the project's own."""
@@ -140,6 +137,12 @@ class UserCode:
             return any(fnmatchcase(str(place), path) or place.is_relative_to(path) for place in places)
         names = [name for place in places for name in _module_names(place, self.root)]
         return any(fnmatchcase(name, pattern) or name.startswith(f"{pattern}.") for name in names)
+
+
+def _places_of(filename: str) -> tuple[Path, Path]:
+    """Where a file stands as it is named, and with links resolved."""
+    written = Path(os.path.normpath(_START_FOLDER / filename))
+    return written, written.resolve()
 
 
 def _is_installed_script(script: Path) -> bool:
