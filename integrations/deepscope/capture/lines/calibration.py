@@ -14,8 +14,6 @@ _TURNS = 100
 _MANY = 1023
 _RUNS = 7
 
-_Timed = Callable[[], object]
-
 
 @dataclass(frozen=True)
 class Overhead:
@@ -115,16 +113,18 @@ def _switching_off_ns(monitoring: Any, tool: int) -> int:
     return max(best - bare_ns, 0) // max(count, 1)
 
 
-def _shortest(work: _Timed, trace: Any = None) -> int:
+def _shortest(work: Callable[[], object], trace: Any = None) -> int:
     best = 1 << 62
     for _ in range(_RUNS):
-        sys.settrace(trace) if trace is not None else None
+        if trace is not None:
+            sys.settrace(trace)
         try:
             started = perf_counter_ns()
             work()
             best = min(best, perf_counter_ns() - started)
         finally:
-            sys.settrace(None) if trace is not None else None
+            if trace is not None:
+                sys.settrace(None)
     return best
 
 
@@ -222,12 +222,10 @@ class CostSamples:
         if known is None:
             samples = sorted(self._samples[work])
             if len(samples) < _FEWEST:
-                return _TIMES_AN_ENTRY[work] * self.of(HookWork.ENTRY) if work in _TIMES_AN_ENTRY else self._unknown_ns
+                if work in _TIMES_AN_ENTRY:
+                    return _TIMES_AN_ENTRY[work] * self.of(HookWork.ENTRY)
+                return _UNKNOWN_NS + self.overhead.event_ns
             longest = _INTERRUPTED * samples[len(samples) // 2]
             kept = [sample for sample in samples if sample <= longest]
             known = self._means[work] = sum(kept) // len(kept)
         return known + self.overhead.event_ns
-
-    @property
-    def _unknown_ns(self) -> int:
-        return _UNKNOWN_NS + self.overhead.event_ns

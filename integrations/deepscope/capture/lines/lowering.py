@@ -62,12 +62,11 @@ class Lowering:
         beyond = self._overhead_budget.look()
         spent = self._spent()
         is_trial = False
-        if beyond > 0 and self._lower_libraries(spent, stack, beyond):
-            pass
-        elif beyond >= _LAST_RESORT:
-            self._end_lines(stack)
-        elif beyond > 0:
-            is_trial = self._lower_dearest(spent, stack, beyond)
+        if beyond > 0 and not self._lower_libraries(spent, stack, beyond):
+            if beyond >= _LAST_RESORT:
+                self._end_lines(stack)
+            else:
+                is_trial = self._lower_dearest(spent, stack, beyond)
         if not is_trial:
             # A callback that is timed takes longer, and how long its runs take decides on a line on trial.
             self._switch.take_samples()
@@ -81,7 +80,7 @@ class Lowering:
         is_last = beyond >= _IN_A_HURRY or self._has_lowered_libraries
         self._has_lowered_libraries = True
         if is_last:
-            self._table.end_libraries()
+            self._table.libraries, self._table.has_ended_libraries = None, True
             functions = [one for one in list(self._table.functions.values()) if one.is_library]
         else:
             functions = list(_dearest(libraries, _SHARE))

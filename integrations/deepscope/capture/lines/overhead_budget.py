@@ -90,7 +90,7 @@ class OverheadBudget:
         cost, moment = self._lasting_ns(), self._clock.now_ns()
         recent_cost, recent = cost - self._last_cost, moment - self._last_moment
         self._last_cost, self._last_moment = cost, moment
-        lines = self._line_entries()
+        lines = self._entries(LINE)
         self.is_scarce = lines > self._limits.max_entries * _SCARCE
         if self.is_scarce:
             return _SCARCITY * (lines / self._limits.max_entries - _SCARCE)
@@ -146,11 +146,6 @@ class OverheadBudget:
         return self._clock.share_on_core()
 
     @property
-    def entries(self) -> int:
-        """Scopes opened."""
-        return sum(slot.opened for slot in self._table.slots)
-
-    @property
     def calls(self) -> int:
         """Calls of the user's functions that reached a hook."""
         return sum(function.calls for function in (*self._table.functions.values(), *self._table.dropped.values()))
@@ -161,7 +156,7 @@ class OverheadBudget:
         return self._lasting_ns() + self._once_ns()
 
     def _lasting_ns(self) -> int:
-        costs, lines, modules = self.costs, self._line_entries(), self._module_entries()
+        costs, lines, modules = self.costs, self._entries(LINE), self._entries(MODULE)
         return (
             max(lines - self.trials, 0) * costs.of(HookWork.ENTRY)
             + self.trials * costs.of(HookWork.TRIAL)
@@ -175,13 +170,9 @@ class OverheadBudget:
     def _once_ns(self) -> int:
         return self.switched_off() * self.costs.overhead.off_ns + self._set_up_ns
 
-    def _line_entries(self) -> int:
+    def _entries(self, kind: int) -> int:
         rows = zip(self._table.slots, self._table.rows, strict=False)  # another thread may just be adding one
-        return sum(slot.opened for slot, row in rows if row.kind == LINE)
-
-    def _module_entries(self) -> int:
-        rows = zip(self._table.slots, self._table.rows, strict=False)
-        return sum(slot.opened for slot, row in rows if row.kind == MODULE)
+        return sum(slot.opened for slot, row in rows if row.kind == kind)
 
 
 OPERATOR_OPENINGS = 1.5
@@ -346,9 +337,7 @@ class QuietLines:
             mark[0]()
             taken = perf_counter_ns() - moment
             mark[1]()
-            if (
-                taken <= 2 * self._shortest_ns
-            ):  # else the thread was interrupted, before the span's clock was read or after
-                break
+            if taken <= 2 * self._shortest_ns:
+                break  # else the thread was interrupted, before the span's clock was read or after
         self._marks.append(mark)
         return moment

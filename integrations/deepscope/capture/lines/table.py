@@ -133,10 +133,6 @@ class Slot:
         """Runs since it was silenced."""
         return SILENT - self.left if self.left < SILENT else 0
 
-    def resume(self, trial: Trial) -> None:
-        """Go on with a trial of an earlier window."""
-        self.judged, self.long = trial
-
     def prove(self, budget: int) -> None:
         """A library's line holds an operator: it has a budget like a line of the user's from here on."""
         self.is_unproven = False
@@ -268,6 +264,7 @@ class ScopeTable:
         self.opened: list[str] = libraries.names if libraries is not None else []
         """Names of these packages."""
         self.has_ended_libraries = False
+        """Whether no library's code is of interest any more."""
         self._step_code = step_code() if libraries is not None else None
         self.user_code = user_code
         self.budget = budget
@@ -337,11 +334,6 @@ class ScopeTable:
         """Whether code compiled from `filename` is the user's or an open library's."""
         return self.user_code.owns(filename) or (self.libraries is not None and self.libraries.owns(filename))
 
-    def end_libraries(self) -> None:
-        """No library's code is of interest any more."""
-        self.libraries = None
-        self.has_ended_libraries = True
-
     def line(self, function: FunctionState, line: int) -> Slot | None:
         """The slot of a line new to `function`; one for all code objects of the same place (a cell run again).
 
@@ -366,7 +358,7 @@ class ScopeTable:
                 slot.prove(self.budget)
                 slot.is_certain = True
             elif line in known.on_trial:
-                slot.resume(known.on_trial[line])
+                slot.judged, slot.long = known.on_trial[line]
         return slot
 
     def whole(self, function: FunctionState) -> Slot:
