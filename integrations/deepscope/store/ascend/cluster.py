@@ -20,6 +20,8 @@ from deepscope.store.ascend.tables import (
     add_link,
     decoded,
     groups_of,
+    is_sum,
+    operators_in,
     rank_of,
     read_calls,
     read_links,
@@ -109,13 +111,9 @@ def _operators(text: bytes, step: int | None) -> list[tuple[list[int], str, str,
     found = []
     for members, steps in document.items():
         ranks = [rank for rank in map(rank_of, members.strip("()[]").split(",")) if rank is not None]
-        for name, operators in steps.items() if isinstance(steps, dict) else ():
-            if not isinstance(operators, dict) or (step is not None and step_of(name) != step):
-                continue
-            for operator, content in operators.items():
-                if isinstance(content, dict) and not operator.lower().startswith("total"):
-                    word, _, group = operator.rpartition("@")
-                    found.append((sorted(ranks), word or operator, group if word else "", content))
+        for name, table in steps.items() if isinstance(steps, dict) else ():
+            if step is None or step_of(name) == step:
+                found += [(sorted(ranks), *operator) for operator in operators_in(table)]
     return found
 
 
@@ -158,17 +156,13 @@ def read_database(path: str, step: int | None) -> tuple[list[AscendStep], list[A
             for row in _rows(database, "StepTraceTime"):
                 times = {field: time_ns(row.get(name), NS_PER_US) for name, field in _STEP.items()}
                 steps.append(AscendStep(step=step_of(row.get("step")), **times))
-            for row in _of_step(_rows(database, "CommAnalyzerTime"), step):
+            for operator, group, row in _operator_rows(database, "CommAnalyzerTime", step):
                 content = {name: row.get(column) for column, name in _TIMES.items()}
-                operator, group = str(row.get("hccl_op_name", "")), str(row.get("group_name", ""))
-                if not operator.lower().startswith("total"):
-                    add_calls(calls, operator, group, {"Communication Time Info": content})
-            for row in _of_step(_rows(database, "CommAnalyzerMatrix"), step):
+                add_calls(calls, operator, group, {"Communication Time Info": content})
+            for operator, group, row in _operator_rows(database, "CommAnalyzerMatrix", step):
                 link = {name: row.get(column) for column, name in _LINK.items()}
                 ends = f"{row.get('src_rank')}-{row.get('dst_rank')}"
-                operator, group = str(row.get("hccl_op_name", "")), str(row.get("group_name", ""))
-                if not operator.lower().startswith("total"):
-                    add_link(links, operator, group, ends, link, in_group=True)
+                add_link(links, operator, group, ends, link, in_group=True)
     except sqlite3.Error as error:
         raise ValueError(f"no database that can be read ({error})") from error
     return steps, list(calls.values()), list(links.values())
@@ -185,8 +179,14 @@ def _rows(database: sqlite3.Connection, table: str) -> Iterator[dict[str, object
         yield dict(zip(names, row, strict=True))
 
 
-def _of_step(rows: Iterator[dict[str, object]], step: int | None) -> Iterator[dict[str, object]]:
-    return (row for row in rows if step is None or step_of(row.get("step")) == step)
+def _operator_rows(
+    database: sqlite3.Connection, table: str, step: int | None
+) -> Iterator[tuple[str, str, dict[str, object]]]:
+    """Operator, process group and row of each row of a table, of all steps or of one; sums left out."""
+    for row in _rows(database, table):
+        operator = str(row.get("hccl_op_name", ""))
+        if (step is None or step_of(row.get("step")) == step) and not is_sum(operator):
+            yield operator, str(row.get("group_name", "")), row
 
 
 _ENDINGS = (".json", ".csv", ".db")

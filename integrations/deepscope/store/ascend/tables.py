@@ -145,15 +145,22 @@ def operators(document: object, step: int | None) -> Iterator[tuple[str, str, di
     if not isinstance(document, dict):
         raise ValueError("no object of steps")  # noqa: TRY004 - as any damage in a file
     for name, kinds in document.items():
-        if not isinstance(kinds, dict) or (step is not None and step_of(name) != step):
-            continue
-        for found in kinds.values():
-            if not isinstance(found, dict):
-                continue
-            for operator, content in found.items():
-                if isinstance(content, dict) and not operator.lower().startswith("total"):
-                    word, _, group = operator.rpartition("@")
-                    yield (word, group, content) if word else (operator, "", content)
+        if isinstance(kinds, dict) and (step is None or step_of(name) == step):
+            for found in kinds.values():
+                yield from operators_in(found)
+
+
+def operators_in(table: object) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name, process group and content of each operator in a table by `operator@group`, sums left out."""
+    for operator, content in table.items() if isinstance(table, dict) else ():
+        if isinstance(content, dict) and not is_sum(operator):
+            word, _, group = operator.rpartition("@")
+            yield (word, group, content) if word else (operator, "", content)
+
+
+def is_sum(operator: str) -> bool:
+    """Whether it names the sum over all operators."""
+    return operator.lower().startswith("total")
 
 
 def kind_of(operator: str) -> str:
