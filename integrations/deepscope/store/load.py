@@ -17,9 +17,11 @@ from deepscope.records.merging import decoded
 from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
 from deepscope.store.beside import join_files_beside
+from deepscope.store.cache import can_keep, save
+from deepscope.store.cache import load as load_kept
 from deepscope.store.files import TraceFile, single_file
 from deepscope.store.identity import FoundTrace
-from deepscope.store.requests import cached_profile, kept_answers, read_profile
+from deepscope.store.requests import kept_answers, read_profile
 from deepscope.store.runs import TraceSelection, find_traces, select_below, select_from
 
 T = TypeVar("T")
@@ -240,8 +242,6 @@ def keep_profile(path: str) -> None:
     Raises:
         TraceError: as `load_profile`.
     """
-    from deepscope.store.cache import can_keep
-
     file = single_file(path)
     if file is not None and can_keep():
         _alone(file, WHOLE, partial=False, cache=True, progress=None, workers=0)
@@ -312,13 +312,10 @@ def _left_out(failed: Sequence[tuple[int, TraceError]], selection: TraceSelectio
 def _alone(
     file: TraceFile, view: View, *, partial: bool, cache: bool, progress: Progress | None, workers: int | None = None
 ) -> Profile:
-    kept = cached_profile(file, view, partial=partial, cache=cache)
-    if kept is not None:
+    if cache and (kept := load_kept(file, view, partial=partial)) is not None:
         return kept
     profile = read_profile(file, view, partial=partial, cache=cache, progress=progress, workers=workers)
     if cache:
-        from deepscope.store.cache import save
-
         save(file, profile, view, partial=partial)
     return profile
 

@@ -111,17 +111,17 @@ class Loader:
             with worker() as process:
                 if process is None:
                     raise TraceError(f"{self.request.path}: no process could be started to read it")
-                self._asks(process)
+                self._follow(process)
                 answer = msgspec.msgpack.decode(process.ask(body, progress), type=kind)
-                self._asks(None)
+                self._follow(None)
         except (ProcessEndedError, MessageError, MemoryError, msgspec.MsgspecError) as error:
             if self._is_cancelled:
                 raise self._cancelled() from None
             raise TraceError(f"{self.request.path}: {_why(error)}") from error
         return answer
 
-    def _asks(self, process: HelperProcess | None) -> None:
-        """What `cancel` has to end from now on."""
+    def _follow(self, process: HelperProcess | None) -> None:
+        """From now on `cancel` has to end this process, if any."""
         with self._lock:
             self._process = process
             if self._is_cancelled:

@@ -26,15 +26,6 @@ class FilesProgress(Protocol):
     def files_done(self, done: int, total: int) -> None: ...
 
 
-def cached_profile(file: TraceFile, view: View, *, partial: bool, cache: bool) -> Profile | None:
-    """The profile that the cache has of a file; None where it has none or is not to be asked."""
-    if not cache:
-        return None
-    from deepscope.store.cache import load
-
-    return load(file, view, partial=partial)
-
-
 def read_profile(
     file: TraceFile,
     view: View,
