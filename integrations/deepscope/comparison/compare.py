@@ -161,10 +161,11 @@ def compare(
     if known is None:
         known = run_variance([row.pair for row in _named_rows("operator", before, after)]) or 0.0
     rows = lines if by == "line" else _named_rows(by, before, after)
-    own = known if by in {"line", "phase", "step"} else run_variance([row.pair for row in rows])
+    own = None if by in {"line", "phase", "step"} else run_variance([row.pair for row in rows])
+    between_runs = known if own is None else own
     step = next(row for row in _named_rows("step", before, after) if row.name == "duration")
     replaced = _Row("", None, None, _replaced(rows, before, after), "same")
-    differences = _judged(rows, known if own is None else own)
+    differences = _judged(rows, between_runs)
     return Comparison(
         before=before,
         after=after,
@@ -173,7 +174,7 @@ def compare(
         step=_judged([step], known)[0],
         rows=sorted(differences, key=lambda one: (one.within_noise, -abs(one.change_ns))),
         replaced=_judged([replaced], known)[0],
-        run_noise=(known if own is None else own) ** 0.5,
+        run_noise=between_runs**0.5,
     )
 
 
@@ -203,7 +204,7 @@ def _judged(rows: Sequence[_Row], between_runs: float) -> list[Difference]:
 
 def _is_slowed(row: _Row) -> bool:
     """Whether recording slowed the line on either side: its times are estimates, and tell of no change."""
-    return any(isinstance(place.record, Line) and place.record.slowed for place in (row.before, row.after) if place)
+    return any(place.record.slowed for place in (row.before, row.after) if place is not None)
 
 
 def _line_rows(before: Sequence[Profile], after: Sequence[Profile], number: Number) -> list[_Row]:

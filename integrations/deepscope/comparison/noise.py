@@ -17,7 +17,7 @@ from functools import lru_cache
 from statistics import NormalDist, median
 from typing import Literal, NamedTuple, get_args
 
-from deepscope.records import Kernel, Line, Module, Numbers, Operator, Profile, Step
+from deepscope.records import Kernel, Numbers, Operator, Profile, Step
 from deepscope.records.step_times import StepTable, StepTimes
 
 Number = Literal["cost", "self"]
@@ -139,9 +139,9 @@ def _times(one: StepTimes, number: Number) -> dict[int, int]:
 def _total(row: Numbers | Operator | Kernel, number: Number) -> int:
     if isinstance(row, Kernel):
         return row.device_ns
-    if number == "cost" and not isinstance(row, (Operator, Module)) and isinstance(row, (Line, Numbers)):
-        return row.cost_ns - row.outside_ns - row.python_outside_ns
-    return row.self_device_ns if isinstance(row, Operator) else row.self_in_steps_ns
+    if isinstance(row, Operator):
+        return row.self_device_ns
+    return row.cost_ns - row.outside_ns - row.python_outside_ns if number == "cost" else row.self_in_steps_ns
 
 
 CONFIDENCE = 0.95

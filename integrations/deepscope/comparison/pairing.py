@@ -28,19 +28,17 @@ def pair_lines(old: Profile, new: Profile) -> Pairs:
     looked for in other files, by function and text.
     """
     pairs: Pairs = {}
-    left: list[int] = []
-    right = set(range(len(new.lines)))
-    by_file = _by_file(old), _by_file(new)
+    new_lines = _by_file(new)
     files = pair_files(old, new)
-    for file, lines in by_file[0].items():
-        there = by_file[1].get(files.get(file, ""), [])
+    for file, lines in _by_file(old).items():
+        there = new_lines.get(files.get(file, ""), [])
         texts = _text(old, file), _text(new, files.get(file, ""))
         if there and texts[0] and texts[1]:
-            pairs.update(_by_texts(old, new, lines, there, LineMap(texts[0], texts[1])))
+            pairs.update(_by_texts(old, new, lines, there, LineMap(*texts)))
         elif there:
             pairs.update(_without_texts(old, new, lines, there))
-        left += [line for line in lines if line not in pairs]
-    right -= set(pairs.values())
+    left = [index for index in range(len(old.lines)) if index not in pairs]
+    right = set(range(len(new.lines))) - set(pairs.values())
     return pairs | _across_files(old, new, left, right)
 
 
@@ -53,8 +51,8 @@ def relative_path(path: str, root: str) -> str:
 def _by_file(profile: Profile) -> dict[str, list[int]]:
     """The lines of each file (indexes), in the order of the text."""
     found: dict[str, list[int]] = defaultdict(list)
-    for index in sorted(range(len(profile.lines)), key=lambda index: profile.lines[index].line):
-        found[profile.lines[index].file].append(index)
+    for index, line in sorted(enumerate(profile.lines), key=lambda one: one[1].line):
+        found[line.file].append(index)
     return dict(found)
 
 
@@ -222,15 +220,8 @@ class _Unknown:
 
 def _statement(profile: Profile) -> tuple[object, ...]:
     info = profile.trace
-    return (
-        info.program,
-        info.arguments,
-        info.project_root,
-        info.stage,
-        profile.metric,
-        info.device,
-        len(info.ranks),
-    )
+    machine = profile.metric, info.device, len(info.ranks)
+    return info.program, info.arguments, info.project_root, info.stage, *machine
 
 
 def _own_files(profile: Profile) -> dict[str, SourceFile]:
