@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,7 +65,6 @@ class Clocks:
 
     def aligned_ns(self, rank: Int64, time_ns: Int64) -> Int64:
         """Times of ranks' clocks on the reference's; -1 where that is not known. All of shape (c,)."""
-        result = np.full(len(rank), -1, np.int64)
         ranks, place = np.unique(rank, return_inverse=True)
         known = np.array([one in self.ways for one in ranks.tolist()], np.bool_)
         ways = [self.ways.get(one, _HERE) for one in ranks.tolist()]
@@ -73,9 +72,7 @@ class Clocks:
         drift = np.array([way.drift for way in ways])[place]
         since = time_ns - np.array([way.at_ns for way in ways], np.int64)[place]
         moved = time_ns + offset + np.rint(drift * since).astype(np.int64)
-        if len(known):
-            result = np.where(known[place], moved, result)
-        return result
+        return np.where(known[place], moved, -1)
 
     def rows(self, ranks: Sequence[int]) -> list[RankClock]:
         """A record for each rank; none for a single one."""
@@ -114,7 +111,7 @@ def align_clocks(matches: MatchedCalls) -> Clocks:
 
 def _ways(reference: int, neighbours: dict[int, dict[int, _Way]]) -> dict[int, _Way]:
     calls = max(way.calls for way in neighbours[reference].values())
-    ways = {reference: _Way(0, 0.0, 0, 0, calls)}
+    ways = {reference: replace(_HERE, calls=calls)}
     waiting = [reference]
     while waiting:
         here = waiting.pop()

@@ -88,9 +88,8 @@ def own_table(summaries: Sequence[RankSummary]) -> OwnTable | None:
     Times of a rank without a device, as one whose trace is cut before it, are not those of ranks with one.
     """
     chosen = [one for one in summaries if one.own is not None and one.own.blocks]
-    metrics = Counter(one.metric for one in chosen)
-    chosen = [one for one in chosen if metrics[one.metric] == max(metrics.values())]
-    chosen = [one for one in chosen if one.metric == chosen[0].metric]
+    for metric, _ in Counter(one.metric for one in chosen).most_common(1):
+        chosen = [one for one in chosen if one.metric == metric]
     if len(chosen) < 2:
         return None
     blocks, common = _common_blocks(chosen)

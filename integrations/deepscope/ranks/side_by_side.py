@@ -211,12 +211,9 @@ def numbered(summaries: Sequence[RankSummary]) -> tuple[list[RankSummary], list[
             first[one.rank] = one
     free = (rank for rank in count() if rank not in first)
     nameless = [one for one in summaries if one.rank < 0]
-    named = [*first.values(), *(_with_rank(one, rank) for one, rank in zip(nameless, free, strict=False))]
+    given = [msgspec.structs.replace(one, rank=rank) for one, rank in zip(nameless, free, strict=False)]
+    named = [*first.values(), *given]
     return sorted(named, key=lambda one: one.rank), doubled
-
-
-def _with_rank(summary: RankSummary, rank: int) -> RankSummary:
-    return msgspec.structs.replace(summary, rank=rank)
 
 
 def _part_names(summaries: Sequence[RankSummary], rows: Sequence[RankRow]) -> list[str]:
@@ -230,10 +227,8 @@ def add_what_ranks_tell(merged: Profile, profiles: Sequence[Profile]) -> None:
 
     Args:
         merged: of the profiles.
-        profiles: of a rank each.
+        profiles: of a rank each, of two or more.
     """
-    if len(profiles) < 2:
-        return
     named, _ = numbered([summary_of(profile) for profile in profiles])
     merged.trace.warnings = [*merged.trace.warnings, *end_sentences(find_ends(named), merged.trace.project_root)]
     matches = match(gather(named))

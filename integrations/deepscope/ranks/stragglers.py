@@ -172,11 +172,11 @@ def _straggler(rank: int, late: Lateness, others: _Others, rows: Mapping[int, Ra
     line = others.lines_of[rank].get(key)
     part, part_ns = _part(own.rank, rows)
     is_part = part_ns >= PART_OF_EXCESS * late.excess_ns
-    row = rows.get(own.rank)
+    row = rows.get(own.rank) or RankRow(rank=own.rank)
     found = Straggler(
         rank=own.rank,
-        late_calls=(row.last or 0) if row is not None else 0,
-        calls=row.matched if row is not None else 0,
+        late_calls=row.last or 0,
+        calls=row.matched,
         late_steps=late.late_steps,
         steps=late.steps,
         excess_ns=round(late.excess_ns),
@@ -204,22 +204,20 @@ def _shares(rank: int, late: Lateness, above: dict[LineKey, float], others: _Oth
     chosen = {key for key, value in above.items() if value >= MAKES_IT_LATE * late.excess_ns}
     if sum(above[key] for key in chosen) < late.excess_ns / 2:
         as_many = _ratio(pace.calls, pace.typical_calls)
-        return _divided(rank, others.table, None, others, pace, as_many=as_many, waited=0.0)
+        return _divided(rank, None, others, pace, as_many=as_many, waited=0.0)
     total = np.zeros(4)
     for key in chosen:
         waited = max(others.above(rank, key, "loader_wait_ns"), 0.0)
-        of_line = _divided(
-            rank, others.table, key, others, pace, as_many=others.times_as_many(rank, key), waited=waited
-        )
+        of_line = _divided(rank, key, others, pace, as_many=others.times_as_many(rank, key), waited=waited)
         total += (of_line.hardware_ns, of_line.work_ns, of_line.data_ns, of_line.host_ns)
     return CauseShares(*total.tolist())
 
 
 def _divided(
-    rank: int, table: OwnTable, key: LineKey | None, others: _Others, pace: Pace, *, as_many: float, waited: float
+    rank: int, key: LineKey | None, others: _Others, pace: Pace, *, as_many: float, waited: float
 ) -> CauseShares:
     """What a line (or all of them) takes longer than on the others, by cause."""
-    parts = table.parts_of(key)
+    parts = others.table.parts_of(key)
     longer = np.maximum(above_others(parts)[rank], 0)
     typical = others_median(parts)[rank]
     operators, python, data, device, delay = range(len(PARTS))
@@ -228,15 +226,15 @@ def _divided(
     ran = float(longer[device] if is_device else longer[operators] + longer[device])
     rest = float(longer[python] + longer[delay]) - waited + (float(longer[operators]) if is_device else 0.0)
     slow = pace.hardware_share * ran
-    hardware, work = slow, ran - slow
+    hardware, work, loading = slow, ran - slow, float(longer[data]) + waited
     if as_many > MORE:  # what launches them takes longer by as much
         usual = float(typical[python] + typical[delay]) + (float(typical[operators]) if is_device else 0.0)
         launching = min(rest, usual * (as_many - 1)) if np.isfinite(as_many) else rest
-        return CauseShares(hardware, work + launching, float(longer[data]) + waited, rest - launching)
+        return CauseShares(hardware, work + launching, loading, rest - launching)
     if not is_device and pace.is_slow:  # a slow processor is slow in Python, too
         of_python = min(rest, float(typical[python]) * (pace.ratio - 1))
-        return CauseShares(hardware + of_python, work, float(longer[data]) + waited, rest - of_python)
-    return CauseShares(hardware, work, float(longer[data]) + waited, rest)
+        return CauseShares(hardware + of_python, work, loading, rest - of_python)
+    return CauseShares(hardware, work, loading, rest)
 
 
 def _line(
@@ -276,7 +274,7 @@ def _held(rank: int, excess_ns: float, others: _Others, rows: Mapping[int, RankR
     for place, other in enumerate(table.ranks):
         if other != rank:
             row = rows.get(other)
-            waits = row.waited_ns if row is not None and row.waited_ns is not None else None
+            waits = row.waited_ns if row is not None else None
             if waits is None:
                 own = others.summaries[place].own
                 waits = sum(own.communication_ns) // max(sum(own.steps), 1) if own is not None else 0
