@@ -13,31 +13,22 @@ from deepscope.trace.model import Int64
 Ints = npt.NDArray[np.signedinteger] | npt.NDArray[np.unsignedinteger]
 
 
-def parents(start_ns: Int64, end_ns: Int64, group: Ints, *, rank: Ints | None = None) -> Int64:
+def parents(start_ns: Int64, end_ns: Int64, group: Ints) -> Int64:
     """Index of the innermost event of the same group that is open when each event starts; -1 for none. Shape (n,).
 
-    Events enter and leave as on a stack. They enter by start; at the same start the longer goes first, then the lower
-    `rank`, then the given order. They leave once a later one starts at or after their end. So an event that ends after
-    its parent still has that parent. An event without duration lies in whatever is open at its instant, and never has
-    children.
+    Events enter and leave as on a stack. They enter by start; at the same start the longer goes first, then the given
+    order. They leave once a later one starts at or after their end. So an event that ends after its parent still has
+    that parent. An event without duration lies in whatever is open at its instant, and never has children.
     """
-    return Nesting.of(start_ns, end_ns, group, rank).parents_of(start_ns, end_ns, group)
+    return Nesting.of(start_ns, end_ns, group).parents_of(start_ns, end_ns, group)
 
 
-def innermost(
-    query_ns: Int64,
-    query_group: Ints,
-    start_ns: Int64,
-    end_ns: Int64,
-    group: Ints,
-    *,
-    rank: Ints | None = None,
-) -> Int64:
+def innermost(query_ns: Int64, query_group: Ints, start_ns: Int64, end_ns: Int64, group: Ints) -> Int64:
     """Index of the innermost interval [start, end) of the query's group around each instant; -1 for none.
 
     Innermost is the one that entered last, in the order that `parents` describes. The shape is the query's.
     """
-    return Nesting.of(start_ns, end_ns, group, rank).at(query_ns, query_group)
+    return Nesting.of(start_ns, end_ns, group).at(query_ns, query_group)
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,8 @@ class Nesting:
     parent: Int64
 
     @classmethod
-    def of(cls, start_ns: Int64, end_ns: Int64, group: Ints, rank: Ints | None) -> Nesting:
+    def of(cls, start_ns: Int64, end_ns: Int64, group: Ints, rank: Ints | None = None) -> Nesting:
+        """Of these intervals; of those that start and end together the one of the lower `rank` is further out."""
         keep = np.flatnonzero(end_ns > start_ns)
         start, end, groups = start_ns[keep], end_ns[keep], group[keep].astype(np.int64)
         order = _stack_order(start, end, groups, None if rank is None else rank[keep].astype(np.int64))
