@@ -6,6 +6,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import fields
 from enum import Enum, auto
 from itertools import compress
 from operator import attrgetter
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY, OFF_CPU_CATEGORY, RECORDING_CATEGORY
 from deepscope.trace.kineto.decode import Args
-from deepscope.trace.model import Int32, Int64
+from deepscope.trace.model import Int32, Int64, Messages
 from deepscope.trace.names import VIEWS, WITH_NUMBERS, announces_collective
 
 _MOST = 2.0**40
@@ -141,23 +142,8 @@ _FIELDS = {
 """By the names that `Args` has for them."""
 _KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}
 
-_NUMBERS = (_Kind.NUMBER, _Kind.FRACTION)
 _OF_MOVING = ("dtypes", "strides")
-_OF_COLLECTIVES = (
-    "collective",
-    "in_elements",
-    "out_elements",
-    "element_type",
-    "group",
-    "group_description",
-    "group_size",
-    "group_ranks",
-    "first_rank",
-    "rank_stride",
-    "call_number",
-    "source",
-    "target",
-)
+_OF_COLLECTIVES = tuple(one.name for one in fields(Messages) if one.name != "event")
 _OF_GRAPHS = ("region", "region_object", "region_text", "name", "region_pass")
 _OF_SOME = (*_OF_MOVING, "concrete", *_OF_COLLECTIVES, *_OF_GRAPHS)
 _OF_OPERATORS = (
@@ -166,8 +152,7 @@ _OF_OPERATORS = (
     "fwd_thread",
     "call_stack",
     "shapes",
-    "dtypes",
-    "strides",
+    *_OF_MOVING,
     "concrete",
     *_OF_COLLECTIVES,
 )
@@ -232,21 +217,18 @@ class Arguments:
             names: indexes into the strings; shape (n,).
             rows: the events' numbers, from the first of the trace on; shape (n,).
         """
-        fields = _WRITTEN.get(category, _KINDS)
-        for field in fields:
+        wanted_fields = _WRITTEN.get(category, _KINDS)
+        for field in wanted_fields:
             if field not in _OF_SOME:
                 column = self._put(field, list(map(attrgetter(field), args)), rows)
                 if field == "graph_node":
                     self._put_chosen(_OF_GRAPHS, args, rows, column > 0)
-        if "collective" in fields:
+        if "collective" in wanted_fields:
             self._put_chosen(_OF_COLLECTIVES, args, rows, self._of_collectives(names))
-        if "concrete" not in fields:
+        if "concrete" not in wanted_fields:
             return
-        for some, wanted in (
-            (_OF_MOVING, ~self._named(names, VIEWS)),
-            (("concrete",), self._named(names, WITH_NUMBERS)),
-        ):
-            self._put_chosen(some, args, rows, wanted)
+        self._put_chosen(_OF_MOVING, args, rows, ~self._named(names, VIEWS))
+        self._put_chosen(("concrete",), args, rows, self._named(names, WITH_NUMBERS))
 
     def _put_chosen(
         self, fields: tuple[str, ...], args: list[Args], rows: Int64, wanted: npt.NDArray[np.bool_]

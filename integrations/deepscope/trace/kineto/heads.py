@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -149,7 +150,9 @@ class MomentColumns:
     def add_memory(self, args: list[Args], times: Int64, threads: Int32) -> None:
         """`[memory]` instants."""
         if args:
-            self._parts["memory"].append(np.stack((times, threads, *(ints(read(args)) for read in _MEMORY)), axis=1))
+            self._parts["memory"].append(
+                np.stack((times, threads, *(ints(list(map(read, args))) for read in _MEMORY)), axis=1)
+            )
 
     def add_counters(self, names: list[str], times: Int64, text: Buffer, strings: Interned) -> None:
         """Samples of counters; `text` is the JSON array in which they stand."""
@@ -214,13 +217,8 @@ class MomentColumns:
         return np.ascontiguousarray((np.concatenate(parts) if parts else np.zeros((0, width), np.int64)).T)
 
 
-_MEMORY: tuple[Callable[[list[Args]], list[Any]], ...] = (
-    lambda args: [a.address for a in args],
-    lambda args: [a.memory_bytes for a in args],
-    lambda args: [a.total_allocated for a in args],
-    lambda args: [a.total_reserved for a in args],
-    lambda args: [a.device_type for a in args],
-    lambda args: [a.device_id for a in args],
+_MEMORY = tuple(
+    map(attrgetter, ("address", "memory_bytes", "total_allocated", "total_reserved", "device_type", "device_id"))
 )
 
 _THREAD = {"memory": 1, "flows": 3, "launch_arrows": 3}

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
     from types import TracebackType
 
-    from deepscope.trace.kineto.event_columns import EventColumns
-
-
 WORTH_BYTES = 128 << 20
 """Bytes of JSON; below it starting the processes (a third of a second of CPU time) takes longer than they save."""
 _MOST_WORKERS = 5  # decompressing, cutting and joining are done in the caller's process, and take a sixth of the whole
@@ -93,7 +90,8 @@ def decode_together(pieces: Pieces, columns: EventColumns, decoders: Decoders) -
             room = len(waiting) < 2 * decoders.workers + _AHEAD
             if not is_first_done and room and (text := pieces.take(BATCH_BYTES)) is not None:
                 away = sum(not future.done() for _, future in waiting)
-                waiting.append((text, _asked(threads, decoders, text) if away < 2 * decoders.workers else _done(text)))
+                is_for_others = away < 2 * decoders.workers
+                waiting.append((text, _asked(threads, decoders, text) if is_for_others else _known(decode_part(text))))
                 continue
             if not waiting:
                 return
@@ -112,11 +110,6 @@ def _asked(threads: ThreadPoolExecutor, decoders: Decoders, text: bytes) -> Futu
         return threads.submit(decoders.decode, text)
     except RuntimeError:  # the interpreter is ending
         return _known(None)
-
-
-def _done(text: bytes) -> Future[EventColumns | None]:
-    """Decoded here and now."""
-    return _known(decode_part(text))
 
 
 def _known(part: EventColumns | None) -> Future[EventColumns | None]:
