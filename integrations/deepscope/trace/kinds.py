@@ -38,10 +38,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("embedding", r"embedding"),
     ("sort", r"^sort$|^argsort|topk|^msort|kthvalue|unique|searchsorted|bucketize|histc|^mode$"),
     ("dropout", r"dropout"),
-    (
-        "optimizer",
-        r"^_foreach_|^_fused_",
-    ),
+    ("optimizer", r"^_foreach_|^_fused_"),
     (
         "random",
         (
@@ -66,10 +63,7 @@ _RULES: tuple[tuple[str, str], ...] = (
             r"(?:_backward)?$|^(?:gather|index\w*|select|slice|unfold|diagonal|embedding)_(?:backward|scatter)$"
         ),
     ),
-    (
-        "memory",
-        r"^(?:empty\w*|new_empty\w*|resize\w*|_resize\w*|set|record_stream|storage\w*)_?$",
-    ),
+    ("memory", r"^(?:empty\w*|new_empty\w*|resize\w*|_resize\w*|set|record_stream|storage\w*)_?$"),
     (
         "fill",
         (

@@ -202,22 +202,14 @@ def is_numbered_early(name: str) -> bool:
 
 
 CONVOLUTIONS = frozenset(
-    {
-        "aten::convolution",
-        "aten::_convolution",
-        "aten::convolution_overrideable",
-        "aten::cudnn_convolution",
-        "aten::miopen_convolution",
-        "aten::mkldnn_convolution",
-        "aten::miopen_depthwise_convolution",
-        "aten::cudnn_convolution_relu",
-        "aten::cudnn_convolution_add_relu",
-        "aten::miopen_convolution_relu",
-        "aten::miopen_convolution_add_relu",
-        "aten::convolution_backward",
-        "aten::convolution_backward_overrideable",
-    }
-)
+    f"aten::{name}"
+    for name in (
+        "convolution", "_convolution", "convolution_overrideable", "cudnn_convolution", "miopen_convolution",
+        "mkldnn_convolution", "miopen_depthwise_convolution", "cudnn_convolution_relu", "cudnn_convolution_add_relu",
+        "miopen_convolution_relu", "miopen_convolution_add_relu", "convolution_backward",
+        "convolution_backward_overrideable",
+    )
+)  # fmt: skip
 """Operators whose shapes do not say what they compute: the strides and paddings are numbers among the arguments."""
 
 

@@ -49,23 +49,18 @@ class Configuration:
 
     wait: int = option(1, "Steps of each cycle that pass unrecorded.", chooses_steps=True)
     warmup: float = option(
-        1,
-        "Steps of each cycle with torch's tracing switched on and nothing kept.",
-        chooses_steps=True,
+        1, "Steps of each cycle with torch's tracing switched on and nothing kept.", chooses_steps=True
     )
     active: int = option(3, "Steps of each cycle that are recorded; each cycle writes one file.", chooses_steps=True)
     repeat: int = option(1, "Cycles; 0 for as many as the run has.", chooses_steps=True)
     skip_first: int = option(0, "Steps before the first cycle.", chooses_steps=True)
     time: float | None = option(None, "Seconds to record, in place of counted steps.", chooses_steps=True)
     after: float = option(
-        1.0,
-        "With `time`, the seconds from the end of the first step to the window.",
-        chooses_steps=True,
+        1.0, "With `time`, the seconds from the end of the first step to the window.", chooses_steps=True
     )
     lines: bool = option(True, "Record the executing lines of user code.")
     modules: bool = option(
-        True,
-        "Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either.",
+        True, "Record the calls of `nn.Module`s, too; they hang on the same hooks, which go in for either."
     )
     compiled_lines: bool = option(
         True,
@@ -74,18 +69,15 @@ class Configuration:
     )
     libraries: str = option("off", "`hot`: record the lines of installed packages that own the running modules, too.")
     source: str = option(
-        "text",
-        "What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`.",
+        "text", "What of the user's files goes into the trace: their `text`, a `hash` of it, or `none`."
     )
     record_shapes: bool = option(False, "Record the shapes of operators' arguments, from which FLOPs follow.")
     profile_memory: bool = option(False, "Record allocations and releases, and what held memory at the peak.")
     memory_snapshot: bool = option(
-        False,
-        "Have torch record the history of CUDA's memory in each window, and write its snapshot beside the trace.",
+        False, "Have torch record the history of CUDA's memory in each window, and write its snapshot beside the trace."
     )
     max_slowdown: float | None = option(
-        2.0,
-        "A window may take this many times as long as without lines before detail is lowered; None for any.",
+        2.0, "A window may take this many times as long as without lines before detail is lowered; None for any."
     )
     max_entries: int = option(
         250_000,
@@ -101,12 +93,10 @@ class Configuration:
         "The machine's counters beside the trace: in windows alone (`window`), from start to stop (`run`), or `off`.",
     )
     counter_interval: float = option(
-        0.1,
-        "Seconds from sample to sample; more where samples are dear, so that they take half a percent of a core.",
+        0.1, "Seconds from sample to sample; more where samples are dear, so that they take half a percent of a core."
     )
     audit: bool = option(
-        False,
-        "Look at two steps behind the first window, operator by operator, for work that nobody needs.",
+        False, "Look at two steps behind the first window, operator by operator, for work that nobody needs."
     )
     all_threads: bool | None = option(
         None,

@@ -104,8 +104,7 @@ def recording_name(duration_ns: int) -> str:
 
 def parse_memory(name: str) -> int | None:
     """The number in the name of such a moment; None for any other name."""
-    digits = name[len(_MEMORY) :]
-    return int(digits) if name.startswith(_MEMORY) and _is_number(digits) else None
+    return _number_behind(_MEMORY, name)
 
 
 def clock_name(number: int) -> str:
@@ -124,8 +123,12 @@ def parse_off_cpu(name: str) -> OffCpu | None:
 
 def parse_recording(name: str) -> int | None:
     """How long recording took of a line, as the mark's name says; None for a name that is not such a mark's."""
-    digits = name[len(_RECORDING) :]
-    return int(digits) if name.startswith(_RECORDING) and _is_number(digits) else None
+    return _number_behind(_RECORDING, name)
+
+
+def _number_behind(prefix: str, name: str) -> int | None:
+    digits = name.removeprefix(prefix)
+    return int(digits) if digits != name and _is_number(digits) else None
 
 
 def _is_number(digits: str) -> bool:

@@ -134,6 +134,7 @@ class _Reader:
         histories = [[self._entry(_dict(one, "an entry")) for one in _are_list(trace)] for trace in traces]
         noted = _list(whole, "external_annotations") if "external_annotations" in whole else []
         settings = whole.get("allocator_settings")
+        named = settings.items() if isinstance(settings, dict) else ()
         sizes = sum(block.size_bytes + block.requested_bytes for segment in segments for block in segment.blocks)
         sizes += sum(segment.size_bytes for segment in segments)
         sizes += sum(one.size_bytes for history in histories for one in history)
@@ -145,9 +146,7 @@ class _Reader:
             histories,
             [_annotation(_dict(one, "an annotation")) for one in noted],
             [tuple(frames[at] for at in stack) for stack in self._stacks],
-            {str(name): str(value) for name, value in settings.items() if isinstance(value, str) and value}
-            if isinstance(settings, dict)
-            else {},
+            {str(name): value for name, value in named if isinstance(value, str) and value},
         )
 
     def _segment(self, found: dict[Any, Any]) -> Segment:
