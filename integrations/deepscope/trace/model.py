@@ -5,12 +5,14 @@ Strings stand once in `Trace.strings` and are named by index, -1 for "none". All
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.header import Header
 from deepscope.trace.kinds import Kind
 
@@ -251,6 +253,11 @@ class Trace:
     def library_lines(self) -> npt.NDArray[np.bool_]:
         """Which events are runs of lines of installed packages, as recorded by DeepScope; shape (n,)."""
         return np.asarray((self.events.kind == Kind.LINE_SCOPE) & self._of_library()[self.events.scope])
+
+    def named(self, rows: Int64, is_wanted: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+        """Which of these events have names that are wanted; each distinct name is looked at once. Shape of `rows`."""
+        names, place = distinct_places(self.events.name[rows])
+        return np.array([is_wanted(self.strings[name]) for name in names.tolist()], np.bool_)[place]
 
     def _of_library(self) -> npt.NDArray[np.bool_]:
         """By scope; the last place is for events without one."""

@@ -22,7 +22,7 @@ from deepscope.analysis.ownership.paths import PathTable
 from deepscope.analysis.ownership.training import HAS_WORKERS, Training
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.span_names import parse_off_cpu
-from deepscope.trace.joins.nesting import innermost
+from deepscope.trace.joins.nesting import open_around
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
@@ -284,13 +284,13 @@ def waiting(
     if not len(marks) or not len(scopes):
         return Waiting(nothing, nothing, nothing)
     length = events.duration_ns[scopes]
-    place = _scope_around(events, marks, scopes)
+    place = open_around(events, marks, scopes)
     away_ns, without_core_ns = (_in_runs(told_ns, place, caller, length) for told_ns in (off_ns, core_ns))
     waited_ns = np.clip(away_ns - without_core_ns - in_calls_ns, 0, python_ns)
     for_core_ns = _of_python(without_core_ns, python_ns - waited_ns, in_calls_ns)
     loads = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR), HAS_WORKERS.search))
     loading_ns = _sums(
-        _scope_around(events, loads, scopes), extent.clipped_ns(events.start_ns[loads], events.end_ns[loads]), length
+        open_around(events, loads, scopes), extent.clipped_ns(events.start_ns[loads], events.end_ns[loads]), length
     )
     for_loader_ns = np.minimum(waited_ns, loading_ns)
     return Waiting(for_loader_ns, waited_ns - for_loader_ns, for_core_ns)
@@ -343,14 +343,3 @@ def _of_python(without_core_ns: Int64, python_ns: Int64, in_calls_ns: Int64) -> 
     by_length = np.where(without_core_ns > python_ns, 0, by_length)
     by_length = np.where(without_core_ns > in_calls_ns, without_core_ns, by_length)
     return np.clip(by_length, np.maximum(without_core_ns - in_calls_ns, 0), python_ns).clip(0)
-
-
-def _scope_around(events: Events, inner: Int64, scopes: Int64) -> Int64:
-    """The run of a line that was open at the start of each event: a position in `scopes`, -1 for none."""
-    return innermost(
-        events.start_ns[inner],
-        events.thread[inner],
-        events.start_ns[scopes],
-        events.end_ns[scopes],
-        events.thread[scopes],
-    )

@@ -19,7 +19,7 @@ from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.header import LineAccount
 from deepscope.trace.format.span_names import parse_recording
-from deepscope.trace.joins.nesting import innermost
+from deepscope.trace.joins.nesting import open_around
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
@@ -178,8 +178,7 @@ def marked_costs(trace: Trace, extent: Extent = _WHOLE) -> tuple[Int64, Int64]:
 
 def runs_around(trace: Trace, events: Int64, runs: LineRuns) -> Int64:
     """The run of a line that was open at the start of each event, -1 for none."""
-    of, nodes = trace.events, runs.nodes
-    return innermost(of.start_ns[events], of.thread[events], of.start_ns[nodes], of.end_ns[nodes], of.thread[nodes])
+    return open_around(trace.events, events, runs.nodes)
 
 
 @dataclass(frozen=True, slots=True)

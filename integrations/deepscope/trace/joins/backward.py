@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_places, distinct_values, first_with
-from deepscope.trace.joins.nesting import innermost
+from deepscope.trace.arrays import distinct_values, first_with
+from deepscope.trace.joins.nesting import innermost, open_around
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Flows, Int64, Trace
 from deepscope.trace.names import is_backward_node, is_backward_root, is_numbered_early
-
-Mask = npt.NDArray[np.bool_]
 
 
 def backward_partners(trace: Trace) -> tuple[Int64, Int64]:
@@ -30,7 +27,7 @@ def backward_partners(trace: Trace) -> tuple[Int64, Int64]:
     roots = distinct_values(np.concatenate((spans, _bare(events, spans, nodes))))
     sequence, fwd_thread = _numbers(events, spans, nodes, roots)
     forward = _forward_operators(events, spans, nodes)
-    early = _early(trace, roots)
+    early = trace.named(roots, is_numbered_early)
     carried = np.where(early & (sequence >= 0), sequence + 1, sequence)
     partner = np.full(len(roots), -1, np.int64)
     threads = forward_threads(trace, roots, carried, fwd_thread, forward)
@@ -43,32 +40,11 @@ def backward_partners(trace: Trace) -> tuple[Int64, Int64]:
     return roots, partner
 
 
-def _early(trace: Trace, roots: Int64) -> Mask:
-    """Which roots took their number before any operator of theirs ran; shape (roots,)."""
-    names, inverse = distinct_places(trace.events.name[roots])
-    return np.array([is_numbered_early(trace.strings[name]) for name in names.tolist()], np.bool_)[inverse]
-
-
 def _marked(trace: Trace) -> tuple[Int64, Int64]:
     """The engine's spans and the autograd nodes, by name."""
-    events = trace.events
-    operators = np.flatnonzero(events.kind == Kind.OPERATOR)
-    names, inverse = distinct_places(events.name[operators])
-    words = [trace.strings[name] for name in names.tolist()]
-    is_span = np.array([is_backward_root(word) for word in words], np.bool_)[inverse]
-    is_node = np.array([is_backward_node(word) for word in words], np.bool_)[inverse]
+    operators = np.flatnonzero(trace.events.kind == Kind.OPERATOR)
+    is_span, is_node = (trace.named(operators, is_meant) for is_meant in (is_backward_root, is_backward_node))
     return operators[is_span], operators[is_node]
-
-
-def _around(events: Events, inner: Int64, outer: Int64) -> Int64:
-    """Position in `outer` of the innermost one that is open when each of `inner` starts; -1 none."""
-    return innermost(
-        events.start_ns[inner],
-        events.thread[inner],
-        events.start_ns[outer],
-        events.end_ns[outer],
-        events.thread[outer],
-    )
 
 
 def _bare(events: Events, spans: Int64, nodes: Int64) -> Int64:
@@ -76,7 +52,7 @@ def _bare(events: Events, spans: Int64, nodes: Int64) -> Int64:
     if len(spans):
         # In a cropped file a node may have lost its span. Its numbers prove that the engine ran it.
         nodes = nodes[(events.sequence[nodes] >= 0) & (events.fwd_thread[nodes] > 0)]
-        return nodes[_around(events, nodes, spans) < 0]
+        return nodes[open_around(events, nodes, spans) < 0]
     return nodes
 
 
@@ -85,7 +61,7 @@ def _numbers(events: Events, spans: Int64, nodes: Int64, roots: Int64) -> tuple[
     sequence, fwd_thread = events.sequence.copy(), events.fwd_thread.copy()
     numbered = nodes[events.sequence[nodes] >= 0]
     numbered = numbered[np.argsort(-events.start_ns[numbered], kind="stable")]
-    around = _around(events, numbered, spans)
+    around = open_around(events, numbered, spans)
     span, node = spans[around[around >= 0]], numbered[around >= 0]
     needs = events.sequence[span] < 0
     sequence[span[needs]] = events.sequence[node[needs]]
@@ -99,7 +75,7 @@ def _forward_operators(events: Events, spans: Int64, nodes: Int64) -> Int64:
     numbered[spans] = False
     numbered[nodes] = False
     found = np.flatnonzero(numbered)
-    around = _around(events, found, spans)
+    around = open_around(events, found, spans)
     # The name of a node may say nothing. Then it has the span's own number and forward thread.
     span = spans[around] if len(spans) else around
     is_node = (around >= 0) & (events.sequence[found] == events.sequence[span])

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import distinct_places, distinct_values, first_with, pick
-from deepscope.trace.joins.nesting import innermost
+from deepscope.trace.arrays import distinct_values, first_with, pick
+from deepscope.trace.joins.nesting import open_around
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import QUEUE_OFFSET, Events, Int64, Trace
 from deepscope.trace.names import is_launch
@@ -110,7 +110,7 @@ def _joined(trace: Trace, device: Int64, calls: Int64) -> Int64:
     found = np.full(len(device), -1, np.int64)
     if not len(calls):
         return found
-    hands_over = _by_name(trace, calls)
+    hands_over = trace.named(calls, is_launch)
     order = np.lexsort((events.start_ns[calls], hands_over, events.correlation[calls]))
     calls = calls[order]
     numbers = events.correlation[calls]
@@ -144,11 +144,6 @@ def _best(start_ns: Int64, hands_over: npt.NDArray[np.bool_], low: Int64, high: 
     return latest
 
 
-def _by_name(trace: Trace, calls: Int64) -> npt.NDArray[np.bool_]:
-    names, inverse = distinct_places(trace.events.name[calls])
-    return np.array([is_launch(trace.strings[name]) for name in names.tolist()], np.bool_)[inverse]
-
-
 def _operators_of(events: Events, device: Int64) -> Int64:
     operators = np.flatnonzero((events.kind == Kind.OPERATOR) & (events.external_id >= 0))
     at = first_with(events.external_id[operators], events.external_id[device])
@@ -161,10 +156,7 @@ def _through_queue(events: Events, call: Int64) -> Int64:
     work = np.flatnonzero(call >= 0)
     if not len(queued) or not len(work):
         return call
-    at = call[work]
-    around = innermost(
-        events.start_ns[at], events.thread[at], events.start_ns[queued], events.end_ns[queued], events.thread[queued]
-    )
+    around = open_around(events, call[work], queued)
     work, dequeue = work[around >= 0], queued[around[around >= 0]]
     queued = queued[np.argsort(events.start_ns[queued], kind="stable")]
     through: Int64 = call.copy()

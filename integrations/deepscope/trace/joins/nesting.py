@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_values, pick
-from deepscope.trace.model import Int64
+from deepscope.trace.model import Events, Int64
 
 Ints = npt.NDArray[np.signedinteger] | npt.NDArray[np.unsignedinteger]
 
@@ -29,6 +29,17 @@ def innermost(query_ns: Int64, query_group: Ints, start_ns: Int64, end_ns: Int64
     Innermost is the one that entered last, in the order that `parents` describes. The shape is the query's.
     """
     return Nesting.of(start_ns, end_ns, group).at(query_ns, query_group)
+
+
+def open_around(events: Events, inner: Int64, outer: Int64) -> Int64:
+    """Which of the events `outer` is the innermost one open as each of `inner` starts (indexes in `outer`); -1 none."""
+    return innermost(
+        events.start_ns[inner],
+        events.thread[inner],
+        events.start_ns[outer],
+        events.end_ns[outer],
+        events.thread[outer],
+    )
 
 
 @dataclass(frozen=True)

@@ -107,9 +107,8 @@ def end_broken_lines(trace: Trace) -> Trace:
 
 def _spans(trace: Trace, is_meant: Callable[[str], bool]) -> Int64:
     """Dynamo's spans with such names (events)."""
-    names = np.array([is_meant(name) for name in trace.strings] + [False])
-    kind = trace.events.kind
-    return np.flatnonzero(((kind == Kind.OPERATOR) | (kind == Kind.ANNOTATION)) & names[trace.events.name])
+    rows = np.flatnonzero(np.isin(trace.events.kind, (Kind.OPERATOR, Kind.ANNOTATION)))
+    return rows[trace.named(rows, is_meant)]
 
 
 def _starts_by_thread(trace: Trace, spans: Int64) -> dict[int, list[int]]:
