@@ -11,13 +11,14 @@ Wasserman 2006, False discovery control with p-value weighting, Biometrika 93: l
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist, median
 from typing import Literal, NamedTuple, get_args
 
-from deepscope.records import Kernel, Numbers, Operator, Profile, Step
+from deepscope.records import Kernel, Numbers, Operator, Profile
 from deepscope.records.step_times import StepTable, StepTimes
 
 Number = Literal["cost", "self"]
@@ -67,7 +68,7 @@ def samples_of_phases(profile: Profile) -> dict[str, Sample]:
     if not profile.steps:
         return {phase.name: blocks.whole(phase.wall_ns) for phase in profile.phases}
     names = dict.fromkeys(name for step in profile.steps for name in step.phases)
-    return {name: blocks.of_steps({id(step): step.phases.get(name, 0) for step in profile.steps}) for name in names}
+    return {name: blocks.of_steps([step.phases.get(name, 0) for step in profile.steps]) for name in names}
 
 
 def samples_of_steps(profile: Profile) -> dict[str, Sample]:
@@ -78,7 +79,7 @@ def samples_of_steps(profile: Profile) -> dict[str, Sample]:
                  "idle": totals.idle_ns, "wait": totals.wait_ns}  # fmt: skip
         return {name: blocks.whole(value) for name, value in whole.items()}
     fields = ("duration", "device", "busy", "idle", "wait")
-    return {name: blocks.of_steps({id(one): getattr(one, f"{name}_ns") for one in profile.steps}) for name in fields}
+    return {name: blocks.of_steps([getattr(step, f"{name}_ns") for step in profile.steps]) for name in fields}
 
 
 def absent(profile: Profile) -> Sample:
@@ -99,10 +100,9 @@ class _Blocks:
     """Sums over the blocks of a profile's steps as times a step and rank."""
 
     def __init__(self, profile: Profile) -> None:
-        counts = _steps_of_blocks(profile)
-        self._per_block = profile.steps_per_block
-        self._steps: Sequence[Step] = profile.steps
-        self._blocks = list(counts)
+        self._block_of = [step.number // profile.steps_per_block for step in profile.steps]
+        counts = Counter(self._block_of)
+        self._blocks = sorted(counts)
         self._counts = [counts[block] for block in self._blocks]
         self._ranks = max(1, profile.totals.ranks)
         self._all_steps = max(1, profile.totals.steps)
@@ -115,12 +115,11 @@ class _Blocks:
         values = tuple(value / count for value, count in zip(sums, self._counts, strict=True))
         return Sample(math.fsum(sums) / sum(self._counts), values)
 
-    def of_steps(self, times: Mapping[int, int]) -> Sample:
-        """Of times by the identity of the step."""
-        by_block: dict[int, int] = {}
-        for step in self._steps:
-            block = step.number // self._per_block
-            by_block[block] = by_block.get(block, 0) + times[id(step)]
+    def of_steps(self, times: Sequence[int]) -> Sample:
+        """Of the time of each step."""
+        by_block: Counter[int] = Counter()
+        for block, time_ns in zip(self._block_of, times, strict=True):
+            by_block[block] += time_ns
         return self.sample(by_block)
 
     def whole(self, duration_ns: int) -> Sample:
@@ -358,12 +357,3 @@ def _within(theta: float, degrees: int) -> float:
         total += term
         term *= (place + 1) / (place + 2) * cosine * cosine
     return sine * total
-
-
-def _steps_of_blocks(profile: Profile) -> dict[int, int]:
-    """Block → how many steps of the profile are in it, in order of time."""
-    counts: dict[int, int] = {}
-    for step in profile.steps:
-        block = step.number // profile.steps_per_block
-        counts[block] = counts.get(block, 0) + 1
-    return dict(sorted(counts.items()))
