@@ -383,10 +383,9 @@ class ScopeTable:
         return slot
 
     def _real_path(self, filename: str) -> str:
-        path = self._paths.get(filename)
-        if path is None:
-            path = self._paths[filename] = self.user_code.real_path(filename)
-        return path
+        if filename not in self._paths:
+            self._paths[filename] = self.user_code.real_path(filename)
+        return self._paths[filename]
 
     def module(self) -> Slot:
         """A slot for a module; its row is filled in after the window. Modules exist to hold operators: no budget."""
