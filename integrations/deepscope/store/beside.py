@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import asdict
 
 from deepscope.errors import NoTraceError
-from deepscope.records import CompiledFunction, Profile, RunEpoch, RunPart, RunPause, WholeRun
+from deepscope.records import Profile, WholeRun
 from deepscope.records.findings import Try
 from deepscope.records.merging import RankRecords, merge
 from deepscope.store.files import TraceFile
@@ -57,20 +56,7 @@ def _whole_run(files: Sequence[TraceFile]) -> WholeRun | None:
 
 def _read_account(trace: Path) -> WholeRun | None:
     account = decoded_account(_content(account_path(trace)))
-    if account is None:
-        return None
-    return WholeRun(
-        duration_ns=account.duration_ns,
-        parts=[RunPart(**asdict(part)) for part in account.parts],
-        epochs=[RunEpoch(**asdict(epoch)) for epoch in account.epochs],
-        compiled=[CompiledFunction(**asdict(one)) for one in account.compiled],
-        first_step_ns=account.first_step_ns,
-        usual_step_ns=account.usual_step_ns,
-        long_steps=account.long_steps,
-        long_steps_ns=account.long_steps_ns,
-        repeated_data_ns=account.repeated_data_ns,
-        pauses=[RunPause(**asdict(one)) for one in account.pauses],
-    )
+    return None if account is None else msgspec.convert(account, WholeRun, from_attributes=True)
 
 
 def _tries(files: Sequence[TraceFile]) -> list[Try]:

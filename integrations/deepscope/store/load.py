@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial as partially
 from typing import Generic, TypeVar
 
 from deepscope.analysis.peaks import given_peaks, peaks_of
@@ -192,19 +193,10 @@ def load_profile(
     _check_view(view)
     given_peaks(peaks)  # what cannot be read is told before a long read
 
-    def read(selection: TraceSelection) -> Profile:
-        return load_selection(
-            selection,
-            view,
-            rank=rank,
-            stage=stage,
-            partial=partial,
-            peaks=peaks,
-            cache=cache,
-            scheduler=scheduler,
-            progress=progress,
-        )
-
+    read = partially(
+        load_selection, view=view, rank=rank, stage=stage, partial=partial, peaks=peaks, cache=cache,
+        scheduler=scheduler, progress=progress,
+    )  # fmt: skip
     newest = read_newest(os.fspath(path), read, rank=rank, stage=stage)
     newest.answer.trace.warnings.extend(newest.skipped)
     return newest.answer
@@ -225,9 +217,7 @@ def load_selection(
     """The profile of traces that were selected already, for the same `rank` and `stage`; all else as `load_profile`."""
     _check_view(view)
     if len(selection.files) == 1:
-        profiles: Sequence[Profile] = [
-            _alone(selection.files[0], view, partial=partial, cache=cache, progress=progress)
-        ]
+        profiles = [_alone(selection.files[0], view, partial=partial, cache=cache, progress=progress)]
         _check(profiles, view, rank=rank, stage=stage)
         return _judged(profiles, selection, peaks)
     from deepscope.store.each import EachRequest, read_each  # for several ranks alone

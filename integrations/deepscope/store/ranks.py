@@ -159,7 +159,7 @@ def _left_out(paths: Sequence[str], read: ReadRanks) -> Iterator[str]:
     if world <= len(here):
         return
     others: dict[str, str] = {}
-    for folder in dict.fromkeys(path if is_url(path) or Path(path).is_dir() else _folder_of(path) for path in paths):
+    for folder in dict.fromkeys(map(_folder_at, paths)):
         with suppress(TraceError):  # what was read counts, though its folder may not be listed
             others |= {
                 one.file.path: one.file.name
@@ -175,8 +175,8 @@ def _left_out(paths: Sequence[str], read: ReadRanks) -> Iterator[str]:
         )
 
 
-def _folder_of(path: str) -> str:
-    return str(Path(path).resolve().parent)
+def _folder_at(path: str) -> str:
+    return path if is_url(path) or Path(path).is_dir() else str(Path(path).resolve().parent)
 
 
 def read_selected(

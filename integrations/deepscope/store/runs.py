@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -111,8 +112,6 @@ def runs_of(found: Iterable[FoundTrace]) -> list[FoundRun]:
 
 def _id_of(run: RunKey) -> str:
     """An address's word for a run: short, and the same for the same run at every time."""
-    import hashlib
-
     return hashlib.blake2b(f"{run.folder}\0{run.word}".encode("utf-8", "surrogateescape"), digest_size=6).hexdigest()
 
 
@@ -326,11 +325,9 @@ def _same_run(found: Sequence[FoundTrace]) -> list[FoundTrace]:
     if newest.is_lost and newest.run.word == ASCEND:  # its folder's name and no date says when it was recorded
         newest = next((one for one in run if not one.is_lost), newest)
     # Without a run id an older run may have written under the same names: a stage of it is no part of this one.
-    return run if len({one.identity.rank for one in run}) <= 1 else [one for one in run if _near(one, newest)]
-
-
-def _near(one: FoundTrace, newest: FoundTrace) -> bool:
-    return newest.time_ns - one.time_ns <= SAME_RUN_NS
+    if len({one.identity.rank for one in run}) <= 1:
+        return run
+    return [one for one in run if newest.time_ns - one.time_ns <= SAME_RUN_NS]
 
 
 def _newest_window(stage: list[FoundTrace]) -> list[FoundTrace]:
