@@ -10,14 +10,15 @@ from dataclasses import fields
 from enum import Enum, auto
 from itertools import compress
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.format.span_names import LINE_CATEGORY, MODULE_CATEGORY, OFF_CPU_CATEGORY, RECORDING_CATEGORY
-from deepscope.trace.kineto.decode import Args
+from deepscope.trace.kineto.decode import MEMORY_FIELDS, NOTHING, Args
 from deepscope.trace.model import Int32, Int64, Messages
 from deepscope.trace.names import VIEWS, WITH_NUMBERS, announces_collective
 
@@ -93,54 +94,28 @@ class _Kind(Enum):
         return self in (_Kind.STRING, _Kind.JSON)
 
 
-class _Field(NamedTuple):
-    kind: _Kind = _Kind.NUMBER
-    also: tuple[str, ...] = ()
-    """Other recorders' names of it: read where the field itself is not there."""
-
-
-_FIELDS = {
-    "correlation": _Field(also=("connection_id",)),
-    "correlation_id": _Field(),
-    "external_id": _Field(also=("old_external_id",)),
-    "sequence": _Field(),
-    "fwd_thread": _Field(),
-    "device": _Field(),
-    "stream": _Field(also=("npu_stream",)),
-    "size_bytes": _Field(also=("mtia_size",)),
-    "graph_node": _Field(),
-    "region": _Field(_Kind.STRING, also=("region_object", "region_text", "name")),
-    "region_pass": _Field(_Kind.STRING),
-    "scope": _Field(),
-    "call_stack": _Field(_Kind.STRING),
-    "shapes": _Field(_Kind.JSON, also=("old_shapes",)),
-    "dtypes": _Field(_Kind.JSON),
-    "strides": _Field(_Kind.JSON),
-    "concrete": _Field(_Kind.JSON),
-    "occupancy": _Field(),
-    "grid": _Field(_Kind.JSON),
-    "block": _Field(_Kind.JSON),
-    "registers": _Field(),
-    "shared_memory": _Field(),
-    "blocks_per_sm": _Field(_Kind.FRACTION),
-    "collective": _Field(_Kind.STRING),
-    "in_elements": _Field(),
-    "out_elements": _Field(),
-    "element_type": _Field(_Kind.STRING),
-    "group": _Field(_Kind.STRING),
-    "group_description": _Field(_Kind.STRING),
-    "group_size": _Field(),
-    "group_ranks": _Field(_Kind.JSON),
-    "first_rank": _Field(),
-    "rank_stride": _Field(),
-    "call_number": _Field(),
-    "source": _Field(),
-    "target": _Field(),
-    "wait_stream": _Field(),
-    "wait_record": _Field(),
+_ALSO: dict[str, tuple[str, ...]] = {
+    "correlation": ("connection_id",),
+    "external_id": ("old_external_id",),
+    "stream": ("npu_stream",),
+    "size_bytes": ("mtia_size",),
+    "region": ("region_object", "region_text", "name"),
+    "shapes": ("old_shapes",),
 }
-"""By the names that `Args` has for them."""
-_KINDS = {name: field.kind for field_name, field in _FIELDS.items() for name in (field_name, *field.also)}
+"""Other recorders' names of a field: read where the field itself is not there."""
+
+
+def _kind_of(field: msgspec.structs.FieldInfo) -> _Kind:
+    """By what `Args` has in place of a field that is not there."""
+    if field.name == "blocks_per_sm":
+        return _Kind.FRACTION
+    if field.default is NOTHING:
+        return _Kind.JSON
+    return _Kind.STRING if field.default is None else _Kind.NUMBER
+
+
+_KINDS = {one.name: _kind_of(one) for one in msgspec.structs.fields(Args) if one.name not in MEMORY_FIELDS}
+"""Of all fields of events that have a duration."""
 
 _OF_MOVING = ("dtypes", "strides")
 _OF_COLLECTIVES = tuple(one.name for one in fields(Messages) if one.name != "event")
@@ -307,7 +282,7 @@ class Arguments:
     def column(self, name: str, count: int, dtype: npt.DTypeLike = np.int64) -> Array:
         """A field of `count` events, -1 where it is absent (texts: indexes into the strings); its parts are let go."""
         column = np.full(count, -1, dtype)
-        for alias in (*_FIELDS[name].also, name):
+        for alias in (*_ALSO.get(name, ()), name):
             for rows, values in self._sparse.pop(alias, []):
                 column[rows] = values
         return column

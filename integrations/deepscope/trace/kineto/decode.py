@@ -79,6 +79,10 @@ class Args(msgspec.Struct, gc=False):
     name: Any = None
 
 
+MEMORY_FIELDS = ("address", "memory_bytes", "total_allocated", "total_reserved", "device_type", "device_id")
+"""Those of `[memory]` instants."""
+
+
 class Heading(msgspec.Struct, gc=False):
     """What tells events apart."""
 

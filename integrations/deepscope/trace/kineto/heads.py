@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from itertools import islice
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from deepscope.trace.arrays import distinct_values
 from deepscope.trace.kineto.arguments import Interned, ints
-from deepscope.trace.kineto.decode import FAILURES, NOTHING, Args, Buffer, Event
+from deepscope.trace.kineto.decode import FAILURES, MEMORY_FIELDS, NOTHING, Args, Buffer, Event
 from deepscope.trace.model import CounterEvents, Flows, Int32, Int64, MemoryEvents
 
 
@@ -150,9 +149,8 @@ class MomentColumns:
     def add_memory(self, args: list[Args], times: Int64, threads: Int32) -> None:
         """`[memory]` instants."""
         if args:
-            self._parts["memory"].append(
-                np.stack((times, threads, *(ints(list(map(read, args))) for read in _MEMORY)), axis=1)
-            )
+            fields = [ints([getattr(one, name) for one in args]) for name in MEMORY_FIELDS]
+            self._parts["memory"].append(np.stack((times, threads, *fields), axis=1))
 
     def add_counters(self, names: list[str], times: Int64, text: Buffer, strings: Interned) -> None:
         """Samples of counters; `text` is the JSON array in which they stand."""
@@ -216,10 +214,6 @@ class MomentColumns:
         parts = self._parts.pop(name, [])
         return np.ascontiguousarray((np.concatenate(parts) if parts else np.zeros((0, width), np.int64)).T)
 
-
-_MEMORY = tuple(
-    map(attrgetter, ("address", "memory_bytes", "total_allocated", "total_reserved", "device_type", "device_id"))
-)
 
 _THREAD = {"memory": 1, "flows": 3, "launch_arrows": 3}
 """The column of the thread."""
