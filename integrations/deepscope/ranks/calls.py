@@ -114,9 +114,9 @@ def gather(summaries: Sequence[CallsOfRank]) -> Calls:
         own = {name: np.asarray(one.calls.column(name)) for name in _COLUMNS}
         count = len(own["start_ns"])
         for name in _COLUMNS:
-            columns[name].append(own[name] if len(own[name]) == count else np.zeros(count, np.int64))
+            columns[name].append(own[name])
         places = np.array([rows.setdefault(key_of(key), len(rows)) for key in one.collectives], np.int64)
-        row.append(places[own["collective"]] if count else np.zeros(0, np.int64))
+        row.append(places[own["collective"]])
         ranks.append(np.full(count, one.rank, np.int64))
         by_rank[one.rank] = slice(at, at + count)
         at += count
@@ -136,8 +136,8 @@ def gather(summaries: Sequence[CallsOfRank]) -> Calls:
         line=whole["line"],
         size_bytes=whole["size_bytes"],
         row=of_row,
-        stream=of_key[of_row] if len(of_row) else of_row,
-        is_untold=np.array([key.kind == UNTOLD for key in keys], np.bool_)[of_row] if len(of_row) else of_row > 0,
+        stream=of_key[of_row],
+        is_untold=np.array([key.kind == UNTOLD for key in keys], np.bool_)[of_row],
         token=_tokens(keys, of_row, whole["size_bytes"]),
         rows=keys,
         streams=list(streams),
@@ -193,18 +193,12 @@ _SIZED = frozenset({"all_reduce", "broadcast", "reduce", "reduce_scatter"})
 def _tokens(keys: Sequence[RowKey], row: Int64, size_bytes: Int64) -> Int64:
     """What a call's ranks agree in: its kind, and the type and size of those kinds in which they are the same."""
     kinds: dict[object, int] = {}
+    numbers = []
+    for key in keys:
+        alike = "all_to_all" if key.kind == UNTOLD else key.kind, key.dtype if key.kind in _SIZED else ""
+        numbers.append(kinds.setdefault(alike, len(kinds)))
+    number = np.array(numbers, np.int64)
     sized = np.array([key.kind in _SIZED for key in keys], np.bool_)
-    number = np.array(
-        [
-            kinds.setdefault(
-                ("all_to_all" if key.kind == UNTOLD else key.kind, key.dtype if key.kind in _SIZED else ""), len(kinds)
-            )
-            for key in keys
-        ],
-        np.int64,
-    )
-    if not len(row):
-        return row
     return distinct_pairs(number[row], np.where(sized[row], size_bytes, 0))[2]
 
 
