@@ -25,6 +25,7 @@ from deepscope.trace.kineto.remote import (
     is_web,
     open_remote,
     reached_by,
+    reason_of,
     remote_errors,
 )
 
@@ -123,7 +124,7 @@ def single_file(path: str) -> TraceFile | None:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NoTraceError(f"{path}: no such file or folder") from error
     except (OSError, ValueError) as error:  # a NUL in the path is a ValueError
-        raise TraceError(f"{path}: cannot be read: {_reason(error)}") from error
+        raise TraceError(f"{path}: cannot be read: {reason_of(error)}") from error
     if stat.S_ISDIR(status.st_mode):
         return None
     if not stat.S_ISREG(status.st_mode):
@@ -155,7 +156,7 @@ def list_files(path: str, endings: tuple[str, ...] = TRACE_ENDINGS) -> list[Trac
     try:
         os.scandir(path).close()
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {_reason(error)}") from error
+        raise TraceError(f"{path}: cannot be read: {reason_of(error)}") from error
     return list(_walk(os.path.abspath(path), endings))  # noqa: PTH100
 
 
@@ -329,10 +330,6 @@ def _remote_file(url: str, info: dict[str, Any]) -> TraceFile:
         mtime_ns=int(seconds * 10**9) if isinstance(seconds, (int, float)) else 0,
         token=str(next((info[key] for key in _MARKS if info.get(key)), written) or ""),
     )
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 _OF_ONE_PROCESS = frozenset({"memory"})

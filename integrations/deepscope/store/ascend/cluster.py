@@ -32,7 +32,7 @@ from deepscope.store.ascend.tables import (
     time_ns,
 )
 from deepscope.store.files import TraceFile, list_files, open_file
-from deepscope.trace.kineto.remote import is_url
+from deepscope.trace.kineto.remote import is_url, reason_of
 
 
 def read_cluster_output(
@@ -123,14 +123,11 @@ def _know(rank: AscendRank, key: str, members: list[int]) -> None:
 
 
 _STEP = {
-    "computing": "computing_ns",
+    **{
+        name: f"{name}_ns"
+        for name in ("computing", "overlapped", "communication", "free", "stage", "bubble", "preparing")
+    },
     "communication_not_overlapped": "exposed_ns",
-    "overlapped": "overlapped_ns",
-    "communication": "communication_ns",
-    "free": "free_ns",
-    "stage": "stage_ns",
-    "bubble": "bubble_ns",
-    "preparing": "preparing_ns",
 }
 _TIMES = {
     "elapse_time": "Elapse Time(ms)",
@@ -237,7 +234,7 @@ def find_cluster(path: str, step: int | None = None) -> Cluster:
     free = (number for number in range(len(taken) + len(folders) + 1) if number not in taken)
     for folder in folders:
         rank = next(free) if folder.rank is None else folder.rank
-        found.ranks[rank] = _Reader(found, folder, rank, step).read()
+        found.ranks[rank] = _read_rank(found, folder, rank, step)
     newest = {file.name: file for file in sorted(files, key=lambda one: one.mtime_ns) if file.name in CLUSTER_FILES}
     if newest:
         _add_output(found, newest, step)
@@ -259,51 +256,45 @@ def _add_output(found: Cluster, files: dict[str, TraceFile], step: int | None) -
         mine.groups = mine.groups or other.groups
 
 
-class _Reader:
-    """Reads the tables of one rank."""
+def _read_rank(cluster: Cluster, folder: RankFolder, rank: int, step: int | None) -> AscendRank:
+    """All that the tables of one rank tell."""
 
-    def __init__(self, cluster: Cluster, folder: RankFolder, rank: int, step: int | None) -> None:
-        self._cluster, self._folder, self._rank, self._step = cluster, folder, rank, step
+    def table(name: str, read: Callable[[bytes], _T], nothing: _T) -> _T:
+        file = folder.files.get(name)
+        return nothing if file is None else _try(cluster, file, rank, read, nothing)
 
-    def read(self) -> AscendRank:
-        """All that its tables tell."""
-        step_times, communication, matrix, database = RANK_FILES
-        steps: list[AscendStep] = self._table(step_times, read_steps, [])
-        self._cluster.steps |= {one.step for one in steps}
-        found = AscendRank(
-            folder=self._folder.path,
-            steps=[one for one in steps if self._step is None or one.step == self._step],
-            calls=self._table(communication, lambda text: read_calls(text, self._step), []),
-            links=self._table(matrix, lambda text: read_links(text, self._step), []),
-        )
-        metadata = self._table(METADATA, decoded, None)
-        found.groups = groups_of(metadata)
-        arguments = metadata.get("distributed_args") if isinstance(metadata, dict) else None
-        size = rank_of(arguments.get("world_size")) if isinstance(arguments, dict) else None
-        last = max((rank for group in found.groups for rank in group.ranks), default=-1)
-        self._cluster.world_size = max(self._cluster.world_size, size or 0, last + 1)
-        if database in self._folder.files and not (found.steps and found.calls and found.links):
-            self._add_database(found, self._folder.files[database])
-        return found
-
-    def _table(self, name: str, read: Callable[[bytes], _T], nothing: _T) -> _T:
-        file = self._folder.files.get(name)
-        return nothing if file is None else _try(self._cluster, file, self._rank, read, nothing)
-
-    def _add_database(self, found: AscendRank, file: TraceFile) -> None:
-        """What the text files do not tell."""
-        if is_url(file.path):
-            why = f"{file.path}: a database is read on this machine alone; copy it, or export text"
-            self._cluster.failures.append(Failure(path=file.path, rank=self._rank, message=why))
-            return
+    step_times, communication, matrix, database = RANK_FILES
+    steps: list[AscendStep] = table(step_times, read_steps, [])
+    cluster.steps |= {one.step for one in steps}
+    found = AscendRank(
+        folder=folder.path,
+        steps=[one for one in steps if step is None or one.step == step],
+        calls=table(communication, lambda text: read_calls(text, step), []),
+        links=table(matrix, lambda text: read_links(text, step), []),
+    )
+    metadata = table(METADATA, decoded, None)
+    found.groups = groups_of(metadata)
+    arguments = metadata.get("distributed_args") if isinstance(metadata, dict) else None
+    size = rank_of(arguments.get("world_size")) if isinstance(arguments, dict) else None
+    last = max((member for group in found.groups for member in group.ranks), default=-1)
+    cluster.world_size = max(cluster.world_size, size or 0, last + 1)
+    if database in folder.files and not (found.steps and found.calls and found.links):
         try:
-            steps, calls, links = read_database(file.path, self._step)
+            _add_database(cluster, found, folder.files[database].path, step)
         except ValueError as error:
-            self._cluster.failures.append(Failure(path=file.path, rank=self._rank, message=f"{file.path}: {error}"))
-            return
-        self._cluster.steps |= {one.step for one in steps}
-        found.steps = found.steps or [one for one in steps if self._step is None or one.step == self._step]
-        found.calls, found.links = found.calls or calls, found.links or links
+            path = folder.files[database].path
+            cluster.failures.append(Failure(path=path, rank=rank, message=f"{path}: {error}"))
+    return found
+
+
+def _add_database(cluster: Cluster, found: AscendRank, path: str, step: int | None) -> None:
+    """What the text files do not tell. Raises `ValueError` where the database cannot be read."""
+    if is_url(path):
+        raise ValueError("a database is read on this machine alone; copy it, or export text")
+    steps, calls, links = read_database(path, step)
+    cluster.steps |= {one.step for one in steps}
+    found.steps = found.steps or [one for one in steps if step is None or one.step == step]
+    found.calls, found.links = found.calls or calls, found.links or links
 
 
 def _try(cluster: Cluster, file: TraceFile, rank: int | None, read: Callable[[bytes], _T], nothing: _T) -> _T:
@@ -315,6 +306,5 @@ def _try(cluster: Cluster, file: TraceFile, rank: int | None, read: Callable[[by
             raise ValueError("larger than 512 MiB")  # noqa: TRY301
         return read(text)
     except (OSError, ValueError, DeepScopeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        cluster.failures.append(Failure(path=file.path, rank=rank, message=f"{file.path}: {reason}"))
+        cluster.failures.append(Failure(path=file.path, rank=rank, message=f"{file.path}: {reason_of(error)}"))
         return nothing

@@ -162,13 +162,18 @@ def remote_errors(url: str) -> Iterator[None]:
             raise MissingExtraError(f"the reader of {protocol}://", _EXTRAS[protocol]) from error
         raise TraceError(f"{url}: {error}") from error
     except Exception as error:  # each back end has errors of its own (botocore, aiohttp, …)
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        reason = reason_of(error)
         # libhdfs writes its lines with `\\n`.
         short = reason.replace("\\n", "\n").strip().partition("\n")[0][:_LONGEST_REASON]
         if _outermost(url) == "hdfs" and "Unable to load" in reason:
             short += "; hdfs:// needs Hadoop's libhdfs and Java, webhdfs://NAMENODE:9870/… needs neither"
         description = f"{type(error).__name__}: {short}" if short else type(error).__name__  # a time-out has no words
         raise TraceError(f"{url}: cannot be read: {description}") from error
+
+
+def reason_of(error: Exception) -> str:
+    """What went wrong: of an error of the system its own words, without number and path."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _outermost(url: str) -> str:
