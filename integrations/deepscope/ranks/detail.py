@@ -138,15 +138,12 @@ _NUMBERS = (
 def _numbers(row: RankRow, others: Sequence[RankRow], parts: Sequence[str]) -> list[NumberBeside]:
     found = []
     for name in _NUMBERS:
-        kind: Literal["time", "count", "bytes"] = (
-            "count" if name in _COUNTS else "bytes" if name.endswith("_bytes") else "time"
-        )
+        kind: Literal["time", "count", "bytes"] = "time"
+        if name in _COUNTS or name.endswith("_bytes"):
+            kind = "count" if name in _COUNTS else "bytes"
         known = [value for one in others if (value := getattr(one, name)) is not None]
-        found.append(
-            NumberBeside(
-                name=name, kind=kind, value=getattr(row, name), typical=int(median(known)) if known else None
-            )
-        )  # fmt: skip
+        typical = int(median(known)) if known else None
+        found.append(NumberBeside(name=name, kind=kind, value=getattr(row, name), typical=typical))
     for part in parts:
         values = [one.parts.get(part, 0) for one in others]
         typical = int(median(values)) if values else None

@@ -40,7 +40,7 @@ _LOST = frozenset({"FutureCancelledError", "CancelledError"})
 """What the client says of a task when its scheduler is gone."""
 
 
-class _There(msgspec.Struct):
+class _WorkerAnswer(msgspec.Struct):
     """What a worker says of a request: a record, an error, or its version where that is another one."""
 
     body: bytes = b""
@@ -92,7 +92,7 @@ def answer_there(request: bytes, version_here: str) -> bytes:
 
     own = _version()
     if own != version_here:
-        return msgspec.msgpack.encode(_There(version=own, host=platform.node()))
+        return msgspec.msgpack.encode(_WorkerAnswer(version=own, host=platform.node()))
     asked = msgspec.msgpack.decode(request, type=RankRequest)
     try:
         with using(asked.settings):
@@ -101,10 +101,10 @@ def answer_there(request: bytes, version_here: str) -> bytes:
                 body = answer(asked.request)
                 if asked.request.cache and next(_KEPT) % _PRUNED_EVERY == 0:
                     prune()
-        there = _There(body=body, host=platform.node())
+        there = _WorkerAnswer(body=body, host=platform.node())
     except (DeepScopeError, MemoryError) as error:
         failure = error if isinstance(error, DeepScopeError) else trace_error(asked.request.file, error)
-        there = _There(error=type(failure).__name__, arguments=list(failure.args), host=platform.node())
+        there = _WorkerAnswer(error=type(failure).__name__, arguments=list(failure.args), host=platform.node())
     return msgspec.msgpack.encode(there)
 
 
@@ -182,7 +182,7 @@ def _wait_for_workers(client: Any, address: str) -> None:
 
 def _answer_of(future: Any, file: TraceFile, address: str, own: str) -> ReadAnswer:
     try:
-        there = msgspec.msgpack.decode(future.result(), type=_There)
+        there = msgspec.msgpack.decode(future.result(), type=_WorkerAnswer)
     except Exception as problem:  # noqa: BLE001  whatever the cluster says of a task
         return _error_of_task(problem, file, address)
     if there.version:
@@ -253,7 +253,7 @@ def read_each(
         account.answered(missing[place], files[missing[place]].size_bytes)
 
     try:
-        _elsewhere(
+        _ask_others(
             [requests[index] for index in missing], wanted, got, lambda at, done: account.advance(missing[at], done)
         )
         for index in missing:
@@ -267,7 +267,7 @@ def read_each(
     return [_one(answered, file, has_some=has_some) for answered, file in zip(found, files, strict=True)]
 
 
-def _elsewhere(requests: Sequence[ReadRequest], wanted: EachRequest, got: Got, on_progress: RequestProgress) -> None:
+def _ask_others(requests: Sequence[ReadRequest], wanted: EachRequest, got: Got, on_progress: RequestProgress) -> None:
     """Has a cluster or processes answer; what gets no answer is left to this process."""
     if wanted.scheduler and requests:
 

@@ -156,7 +156,7 @@ class _Pool:
     ) -> None:
         self._requests = requests
         self._bodies = bodies
-        self._got, self._told = got, progress
+        self._got, self._progress = got, progress
         # None: a thread has no more to do.
         self._messages: queue.SimpleQueue[tuple[int, int | ReadAnswer] | None] = queue.SimpleQueue()
         # The largest first: it would otherwise be waited for at the end.
@@ -194,7 +194,7 @@ class _Pool:
             if came is None:
                 running -= 1
             elif isinstance(came[1], int):
-                self._told(came[0], came[1])
+                self._progress(came[0], came[1])
             else:
                 self._got(came[0], came[1])
 

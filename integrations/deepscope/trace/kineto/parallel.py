@@ -91,7 +91,7 @@ def decode_together(pieces: Pieces, columns: EventColumns, decoders: Decoders) -
             if not is_first_done and room and (text := pieces.take(BATCH_BYTES)) is not None:
                 away = sum(not future.done() for _, future in waiting)
                 is_for_others = away < 2 * decoders.workers
-                waiting.append((text, _asked(threads, decoders, text) if is_for_others else _known(decode_part(text))))
+                waiting.append((text, _submit(threads, decoders, text) if is_for_others else _known(decode_part(text))))
                 continue
             if not waiting:
                 return
@@ -104,8 +104,8 @@ def decode_together(pieces: Pieces, columns: EventColumns, decoders: Decoders) -
             columns.join(part)
 
 
-def _asked(threads: ThreadPoolExecutor, decoders: Decoders, text: bytes) -> Future[EventColumns | None]:
-    """Decoded by the next free process."""
+def _submit(threads: ThreadPoolExecutor, decoders: Decoders, text: bytes) -> Future[EventColumns | None]:
+    """Have the next free process decode a text."""
     try:
         return threads.submit(decoders.decode, text)
     except RuntimeError:  # the interpreter is ending
