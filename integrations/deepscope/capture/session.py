@@ -136,7 +136,7 @@ class Recording:
             self._next_account_ns = began_ns + _ACCOUNT_INTERVAL_NS
             if self._watch is None:
                 watch.give_to_recording(perf_counter_ns() - began_ns)
-            if not self._recorder.is_chosen:
+            if not self._recorder.session.is_chosen:
                 watch.close()  # of a rank that does not record
             self._watch = watch
         self._is_open = True
@@ -261,14 +261,14 @@ class Recording:
     @property
     def _may_record_beside(self) -> bool:
         """Whether other windows of this run can be recorded: no rank has to agree on them, and no clock says when."""
-        return self._recorder.is_chosen and self._options.time is None and process.find_world_size() == 1
+        return self._recorder.session.is_chosen and self._options.time is None and process.find_world_size() == 1
 
     def _beside(
         self, options: RecordingOptions, total: int | None = None, *, stage: str = "", first_step: int = 0
     ) -> Recorder:
         """What records another window of this run, while this recording rests."""
         return Recorder(
-            RecordingSession(options, name=self._name, stage=stage, run_id=self._recorder.run_id),
+            RecordingSession(options, name=self._name, stage=stage, run_id=self._recorder.session.run_id),
             Plan(Schedule.of(options, total)),
             folder=self._folder,
             first_step=first_step,
@@ -352,7 +352,7 @@ class Recording:
     @property
     def is_first(self) -> bool:
         """Whether this process is the first of the ranks that record."""
-        return self._recorder.is_first
+        return self._recorder.session.is_first
 
     @property
     def traces(self) -> list[Path]:
@@ -403,7 +403,7 @@ class Recording:
         return recorded  # type: ignore[return-value]  # as above
 
     def _afresh(self, first_step: int = 0) -> Recording:
-        metadata = self._recorder.metadata
+        metadata = self._recorder.session.metadata
         self._recorder = self._new_recorder(first_step)
         for key, value in metadata.items():
             self._recorder.add_metadata(key, value)

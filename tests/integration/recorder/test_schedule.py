@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import RecordingSession
+from deepscope.capture.schedule import Plan, Schedule
 from recorded import TESTS, load, step_names, steps
 
 
@@ -129,3 +131,23 @@ def test_a_block_without_steps_ends_before_memory_is_too_short(tmp_path: Path, m
     assert not load(path)["deepscope"]["complete"]
     operators = [one["name"] for one in load(path)["traceEvents"] if one.get("cat") == "cpu_op"]
     assert operators.count("aten::ones") in {calls, calls - 1}
+
+
+def test_a_reserve_that_is_not_needed_is_let_go_without_the_garbage_collector(tmp_path: Path) -> None:
+    options = RecordingOptions(root=TESTS, wait=1, warmup=0)
+    recorder = Recorder(RecordingSession(options), Plan(Schedule.of(options)), folder=tmp_path)
+    gc.collect()
+    gc.disable()
+    try:
+        before = _torch_profilers()
+        recorder.start()
+        recorder.expect(total_steps=10)
+        assert _torch_profilers() == before
+    finally:
+        gc.enable()
+        recorder.discard()
+
+
+def _torch_profilers() -> int:
+    kind = torch.autograd.profiler.profile
+    return sum(type(one) is kind for one in gc.get_referrers(kind))

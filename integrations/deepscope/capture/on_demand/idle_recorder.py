@@ -187,7 +187,7 @@ class IdleRecorder:
             order.recorder = recorder
             recorder.timer.take_over(self._timer)
             recorder.start()
-            if not recorder.is_chosen:
+            if not recorder.session.is_chosen:
                 raise ControlError(f"this rank does not record: the job was started with ranks={_said(options.ranks)}")
         except DeepScopeError:
             notices.hear(None)
