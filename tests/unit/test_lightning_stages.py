@@ -145,16 +145,16 @@ def test_a_stretch_that_goes_on_records_no_batch_in_reserve() -> None:
 def test_the_epochs_last_batch_closes_the_window_that_it_fills() -> None:
     windows = stage(wait=0, warmup=0, active=2)
     run(windows, 2)
-    assert windows.recording
+    assert windows.recorders[-1].recording
     windows.end_epoch()
-    assert not windows.recording
+    assert not windows.recorders[-1].recording
 
 
 def test_a_window_that_the_epoch_does_not_fill_stays_open() -> None:
     windows = stage(wait=0, warmup=0, active=3)
     run(windows, 2)
     windows.end_epoch()
-    assert windows.recording
+    assert windows.recorders[-1].recording
     run(windows, 1)
     windows.end_epoch()
     assert recorded(windows) == [3]

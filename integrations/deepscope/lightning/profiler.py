@@ -150,7 +150,7 @@ class DeepProfiling(_LightningProfiler):
     @guarded
     def _begin_run(self, log_dir: str | None) -> None:
         self._finish(complete=False)  # a run before this one whose end nobody reported
-        self._know_compiled_lines()
+        self._disarm()
         self._windows = {}
         self._timer, self._is_accounted = RunTimer(), False
         self._sanity, self._is_in_epoch, self._planned = SanityCheck(), False, None
@@ -160,8 +160,8 @@ class DeepProfiling(_LightningProfiler):
         self.dirpath = self._choices.dirpath or str(run.folder)
         if not is_chosen(self.options.rank_choice, run.rank, run.local_rank):
             self._run = None
-            self._armed.disarm()
             return
+        self._know_compiled_lines()
         if self.options.counters == "run":
             self._armed.count(self._session_of(run, self.options), Path(self.dirpath or run.folder))
         if self._choices.on_demand:
@@ -326,7 +326,7 @@ class DeepProfiling(_LightningProfiler):
         is_accounted, self._is_accounted = self._is_accounted, True
         if is_accounted or not self._timer.has_account:
             return None
-        unknown: list[RunPartName] = [] if self._armed.logging is not None else ["logging"]
+        unknown: list[RunPartName] = [] if self._armed.times_logging else ["logging"]
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
         if not self._timer.has_come("checkpoint") and getattr(trainer, "checkpoint_callbacks", None):
             unknown.append("checkpoint")  # Lightning 2.1 has no action for it
@@ -340,10 +340,14 @@ class DeepProfiling(_LightningProfiler):
     def _end_run(self) -> None:
         if not self._is_accounted:
             self._finish(complete=False)
-        self._armed.disarm()
+        self._disarm()
         if self._control is not None:
             self._control.dormant.make = self._control.make_recorder  # and not this profiler, with its Trainer
         process.end_run()
+
+    def _disarm(self) -> None:
+        armed, self._armed = self._armed, Armed()
+        armed.disarm()
 
     def _give_up(self) -> None:
         """After an error: keep what was recorded, and do nothing from here on."""

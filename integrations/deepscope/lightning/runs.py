@@ -8,7 +8,7 @@ import shutil
 import weakref
 from _thread import get_ident
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,81 +36,57 @@ from deepscope.report.text import MIN_WIDTH, entries_text, evaluation_text, head
 
 if TYPE_CHECKING:
     from deepscope.capture.recorder import Recorder
-    from deepscope.capture.resources import RunCounters
 
 
-@dataclass
 class Armed:
-    """Of one run at a time; what is armed anew takes the place of what was."""
+    """What a run has at work beside its recorders, until `disarm`."""
 
-    provenance: ProvenanceHold | None = None
-    logging: LoggingSpans | None = None
-    workers: WorkerClocks | None = None
-    counters: RunCounters | None = None
-    """Of the whole run, through all its stages."""
-    pauses: PauseSampler | None = None
-    counted: RecordingSession | None = None
-    """The run, as the file with its counters describes it."""
+    def __init__(self) -> None:
+        self._ends = ExitStack()
+        self._holds_provenance = False
+        self.times_logging = False
+        """Whether what the Trainer logs is timed."""
+        self.workers: WorkerClocks | None = None
+        self.pauses: PauseSampler | None = None
+        self.counted: RecordingSession | None = None
+        """The run, as the file with its counters describes it."""
 
     def hold_provenance(self) -> None:
         """Compiled code is to know its lines from here on: recorders come with their first batch, which compiles."""
-        if self.provenance is None:
-            self.provenance = ProvenanceHold()
+        if not self._holds_provenance:
+            self._holds_provenance = True
+            self._ends.callback(ProvenanceHold().release)
 
     def count(self, session: RecordingSession, folder: Path) -> None:
-        """Sample the counters of a run that is described so, until it ends."""
-        self._end_counters()
+        """Sample the counters of a run that is described so, through all its stages."""
         self.counted = session
         session.begin()
-        self.counters = counters_of_run(session, folder)
-        if self.counters is not None:
-            self.counters.start()
+        counters = counters_of_run(session, folder)
+        if counters is not None:
+            counters.start()
+            self._ends.callback(counters.stop)
 
     def arm(
         self, options: RecordingOptions, trainer: Any, profile: Callable[[str], AbstractContextManager[object]]
     ) -> None:
         """Time what the Trainer logs, and the workers of its loaders, which start before there is a recorder."""
-        self._end_logging()
-        self.logging = None if trainer is None else LoggingSpans(trainer, profile)
-        self._disarm_workers()
+        if trainer is not None:
+            self.times_logging = True
+            self._ends.callback(LoggingSpans(trainer, profile).remove)
         self.workers = armed_clocks(options)
+        if self.workers is not None:
+            self._ends.callback(self.workers.disarm)
 
     def sample_pauses(self, timer: RunTimer, code: UserCode) -> None:
         """Sample where this thread, which trains, is while no step ends."""
-        self._end_pauses()
         thread = get_ident()
         self.pauses = PauseSampler(timer, lambda: thread, code)
         self.pauses.start()
+        self._ends.callback(self.pauses.stop)
 
     def disarm(self) -> None:
-        """Leave nothing armed."""
-        self._end_pauses()
-        self._end_counters()
-        self._end_logging()
-        self._disarm_workers()
-        provenance, self.provenance = self.provenance, None
-        if provenance is not None:
-            provenance.release()
-
-    def _end_pauses(self) -> None:
-        pauses, self.pauses = self.pauses, None
-        if pauses is not None:
-            pauses.stop()
-
-    def _end_counters(self) -> None:
-        counters, self.counters, self.counted = self.counters, None, None
-        if counters is not None:
-            counters.stop()
-
-    def _end_logging(self) -> None:
-        logging, self.logging = self.logging, None
-        if logging is not None:
-            logging.remove()
-
-    def _disarm_workers(self) -> None:
-        workers, self.workers = self.workers, None
-        if workers is not None:
-            workers.disarm()
+        """Leave nothing at work; of no use from then on."""
+        self._ends.close()
 
 
 _METHODS = (

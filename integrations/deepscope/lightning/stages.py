@@ -13,7 +13,7 @@ from deepscope.capture.on_demand.start import OnDemand, current
 from deepscope.capture.schedule import Plan, StepAction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from deepscope.capture.on_demand.idle_recorder import IdleRecorder, MakeRecorder
     from deepscope.capture.recorder import Recorder
@@ -29,7 +29,37 @@ class Stage(Enum):
     PREDICT = "predict"
 
 
-class StageWindows:
+class _StageRecorder:
+    """What a stage passes on to the recorder of its window."""
+
+    _in_batch = _batch_done = False
+
+    @property
+    def _recorder(self) -> Recorder | None:
+        """The one of the window that is open, or comes next; None for none."""
+        raise NotImplementedError
+
+    def end_batch(self) -> None:
+        """The batch's work is done; what follows until the next batch begins still belongs to its step."""
+        self._batch_done = self._in_batch
+
+    def fail(self, error: BaseException) -> None:
+        """An exception leaves the batch."""
+        if (recorder := self._recorder) is not None:
+            recorder.fail(error)
+
+    def push(self, name: str) -> None:
+        """Open an annotation in the window."""
+        if (recorder := self._recorder) is not None:
+            recorder.push(name)
+
+    def pop(self, name: str) -> None:
+        """End an annotation; nothing happens where the window it stood in has ended."""
+        if (recorder := self._recorder) is not None:
+            recorder.pop(name)
+
+
+class StageWindows(_StageRecorder):
     """Follows the schedule of one stage while other stages come in between.
 
     torch has room for one recording at a time. When another stage takes over, `suspend` ends this stage's window with
@@ -40,6 +70,8 @@ class StageWindows:
     `make_recorder` makes one that follows a plan from its next step on, and whose first step has the given number.
     """
 
+    _recorder: Recorder | None = None
+
     def __init__(self, plan: Plan, make_recorder: Callable[[Plan, int], Recorder]) -> None:
         self.recorders: list[Recorder] = []
         """One for each stretch that was not interrupted by another stage, oldest first."""
@@ -48,14 +80,6 @@ class StageWindows:
         self._plan = plan
         """As far as the batch that runs, or that ran last."""
         self._make_recorder = make_recorder
-        self._recorder: Recorder | None = None
-        self._in_batch = False
-        self._batch_done = False
-
-    @property
-    def recording(self) -> bool:
-        """Whether a window is open now."""
-        return self._recorder is not None and self._recorder.recording
 
     @property
     def finished(self) -> bool:
@@ -74,19 +98,10 @@ class StageWindows:
         self._plan = self._plan.next()
         self._begun += 1
 
-    def end_batch(self) -> None:
-        """The batch's work is done; what follows until the next batch begins still belongs to its step."""
-        self._batch_done = self._in_batch
-
     def end_epoch(self) -> None:
         """The epoch has no more batches; a window that this batch fills ends here, before the work between epochs."""
         if self._batch_done and self._plan.action is StepAction.RECORD_LAST:
             self._advance()
-
-    def fail(self, error: BaseException) -> None:
-        """An exception leaves the batch."""
-        if self._recorder is not None:
-            self._recorder.fail(error)
 
     def suspend(self, *, complete: bool = True) -> None:
         """Another stage takes over, or the run ends; a window that is open is saved with what it has."""
@@ -98,16 +113,6 @@ class StageWindows:
         """Return once every file is complete; where there are several ranks, no later than they have patience for."""
         for recorder in self.recorders:
             recorder.wait(recorder.patience_s)
-
-    def push(self, name: str) -> None:
-        """Open an annotation in the window."""
-        if self._recorder is not None:
-            self._recorder.push(name)
-
-    def pop(self, name: str) -> None:
-        """End an annotation; nothing happens where the window it stood in has ended."""
-        if self._recorder is not None:
-            self._recorder.pop(name)
 
     def _advance(self) -> None:
         self._in_batch = self._batch_done = False
@@ -222,27 +227,23 @@ def counts(stage: Stage, trainer: Any) -> bool:
     return bool(getattr(function, "value", function) == stage.value)
 
 
-class OnDemandStage:
-    """What `StageWindows` does for a schedule: tells a dormant recorder where batches begin.
+class OnDemandStage(_StageRecorder):
+    """Tells an idle recorder where batches begin, as `StageWindows` tells those of a schedule.
 
     A window ends where another stage takes over, and at the end of an epoch if it is full.
     """
 
-    def __init__(self, dormant: IdleRecorder, *, is_counted: bool) -> None:
-        self.recorders: list[Recorder] = []
-        """None: who asked for a window has its trace."""
-        self.finished = False
-        self._dormant = dormant
+    recorders: Sequence[Recorder] = ()
+    """None: who asked for a window has its trace."""
+
+    def __init__(self, idle: IdleRecorder, *, is_counted: bool) -> None:
+        self._idle = idle
         self._is_counted = is_counted
-        self._in_batch = False
-        self._batch_done = False
         self._has_begun = False
 
     @property
-    def recording(self) -> bool:
-        """Whether a window is open now."""
-        recorder = self._dormant.recorder
-        return recorder is not None and recorder.recording
+    def _recorder(self) -> Recorder | None:
+        return self._idle.recorder
 
     def begin_batch(self) -> None:
         """The next batch begins; called again within the same batch this does nothing."""
@@ -252,41 +253,19 @@ class OnDemandStage:
             return
         self._in_batch = True
         if self._has_begun:
-            self._dormant.step()
+            self._idle.step()
         self._has_begun = True
-
-    def end_batch(self) -> None:
-        """The batch's work is done; what follows until the next batch begins still belongs to its step."""
-        self._batch_done = self._in_batch
 
     def end_epoch(self) -> None:
         """The epoch has no more batches; a window that this batch fills ends here, before the work between epochs."""
-        if self._batch_done and self._dormant.is_full:
+        if self._batch_done and self._idle.is_full:
             self._in_batch = self._batch_done = self._has_begun = False
-            self._dormant.step()
-
-    def fail(self, error: BaseException) -> None:
-        """An exception leaves the batch."""
-        recorder = self._dormant.recorder
-        if recorder is not None:
-            recorder.fail(error)
+            self._idle.step()
 
     def suspend(self, *, complete: bool = True) -> None:
         """Another stage takes over, or the run ends; a window that is open is saved with what it has."""
         if self._is_counted:
-            self._dormant.cut_short("another stage of the Trainer begins", complete=complete)
+            self._idle.cut_short("another stage of the Trainer begins", complete=complete)
 
     def wait(self) -> None:
         """Nothing is waited for: the trace is written beside the training, and who asked for it waits."""
-
-    def push(self, name: str) -> None:
-        """Open an annotation in the window."""
-        recorder = self._dormant.recorder
-        if recorder is not None:
-            recorder.push(name)
-
-    def pop(self, name: str) -> None:
-        """End an annotation; nothing happens where the window it stood in has ended."""
-        recorder = self._dormant.recorder
-        if recorder is not None:
-            recorder.pop(name)
