@@ -58,6 +58,11 @@ def test_what_the_command_was_not_given_is_left_to_the_recordings_own_defaults()
     assert (chosen.active, chosen.ranks, chosen.wait) == (2, {3, 8, 9}, 1)
 
 
+def test_no_number_is_no_limit_of_the_slowdown() -> None:
+    with pytest.raises(OptionError, match="max_slowdown=nan"):
+        RecordingOptions(max_slowdown=float("nan"))
+
+
 def test_a_value_that_cannot_be_used_is_worded_for_the_command() -> None:
     with pytest.raises(OptionError) as caught:
         RecordingOptions(max_slowdown=0.5)

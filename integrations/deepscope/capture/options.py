@@ -139,11 +139,8 @@ class RecordingOptions(Configuration):
             _check_count(name, getattr(self, name), least)
         self._check_time()
         _check_count("max_entries", self.max_entries, 1_000)
-        if (
-            isinstance(self.max_slowdown, bool)
-            or not isinstance(self.max_slowdown, int | float)
-            or self.max_slowdown <= 1
-        ):
+        slowdown: object = self.max_slowdown
+        if isinstance(slowdown, bool) or not isinstance(slowdown, int | float) or not slowdown > 1:
             raise OptionError("max_slowdown", self.max_slowdown, "must be a number above 1, such as 2")
         if self.schedule is not None and not callable(self.schedule):
             raise OptionError(
