@@ -7,6 +7,7 @@ import os
 import platform
 import sys
 import uuid
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -20,7 +21,6 @@ RUN_ID_VARIABLE = "DEEPSCOPE_RUN_ID"
 """Processes that this one starts during a run find the first part of their run's id here."""
 
 _RANK_VARIABLES = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
-_WORLD_VARIABLES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _LOCAL_VARIABLES = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID")
 _PROGRAM_LENGTH = 200
 _runs = 0
@@ -32,7 +32,7 @@ def find_rank() -> int:
     """The rank by the process group, else by the launcher's variables, else 0."""
     if _has_group():
         return int(torch.distributed.get_rank())
-    return _from_environment(_RANK_VARIABLES, 0)
+    return _number_in(_RANK_VARIABLES[:1] if "RANK" in os.environ else _RANK_VARIABLES, 0)
 
 
 def knows_rank() -> bool:
@@ -51,7 +51,7 @@ def local_ranks() -> range:
 
 def find_local_rank(rank: int) -> int:
     """The number among the ranks of this host by the launcher's variables, else `rank`."""
-    return next((int(word) for name in _LOCAL_VARIABLES if (word := os.environ.get(name, "")).isdigit()), rank)
+    return _number_in(_LOCAL_VARIABLES, rank)
 
 
 def find_world_size() -> int:
@@ -59,18 +59,16 @@ def find_world_size() -> int:
     if _has_group():
         return int(torch.distributed.get_world_size())
     # Only a rank makes a launch distributed: an interactive SLURM shell has tasks, but no process takes part.
-    return _from_environment(_WORLD_VARIABLES, 1) if "RANK" in os.environ else 1
+    return _number_in(("WORLD_SIZE",), 1) if "RANK" in os.environ else 1
 
 
 def _has_group() -> bool:
     return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
-def _from_environment(names: tuple[str, ...], default: int) -> int:
-    for name in names[:1] if "RANK" in os.environ else names:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return default
+def _number_in(names: Iterable[str], default: int) -> int:
+    """The first of these variables of the environment that is a number."""
+    return next((int(word) for name in names if (word := os.environ.get(name, "")).isdigit()), default)
 
 
 def new_run_id() -> str:
