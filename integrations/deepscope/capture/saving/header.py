@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -265,10 +265,7 @@ def bare(header: Header, reason: str) -> Header:
 
 def add_workers(header: Header, timings: list[WorkerTiming]) -> None:
     """Put data-loader workers into a header, and into its files those that only they ran."""
-    number = {file.path: index for index, file in enumerate(header.files) if file is not None}
-    new = dict.fromkeys(line.file for timing in timings for line in timing.lines if line.file not in number)
-    number |= {path: index for index, path in enumerate(new, len(header.files))}
-    header.files += describe_files(new, header.source, users=set(new))
+    number = _with_files(header, (line.file for timing in timings for line in timing.lines))
     header.workers = [
         Worker(
             pid=timing.pid,
@@ -285,12 +282,17 @@ def add_audit(header: Header, audited: Audited | None) -> None:
     """Put what was found in steps behind the window into a header, and into its files those that it alone names."""
     if audited is None:
         return
-    number = {file.path: index for index, file in enumerate(header.files) if file is not None}
-    new = dict.fromkeys(place.file for place in audited.places if place.file not in number)
-    number |= {path: index for index, path in enumerate(new, len(header.files))}
-    header.files += describe_files(new, header.source, users=set(new))
+    number = _with_files(header, (place.file for place in audited.places))
     places = [AuditedPlace(number[place.file], place.line, place.function) for place in audited.places]
     header.audit = msgspec.structs.replace(audited.account, places=places)
+
+
+def _with_files(header: Header, paths: Iterable[str]) -> dict[str, int]:
+    """Put those of the paths into a header's files that are not there; the number of each file."""
+    number = {file.path: index for index, file in enumerate(header.files) if file is not None}
+    new = list(dict.fromkeys(path for path in paths if path not in number))
+    header.files += describe_files(new, header.source, users=set(new))
+    return number | {path: index for index, path in enumerate(new, len(header.files) - len(new))}
 
 
 def checked_metadata(key: str, value: Any) -> Any:
