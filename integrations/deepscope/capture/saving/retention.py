@@ -22,7 +22,7 @@ import msgspec
 
 from deepscope.capture import naming
 from deepscope.capture.notices import is_alive
-from deepscope.capture.saving.rewrite import Instructions, RewriteOutcome
+from deepscope.capture.saving.rewrite import Instructions
 from deepscope.errors import RecorderError, TraceError
 from deepscope.trace.format.header import Header, glance
 from deepscope.trace.format.run_account import files_beside
@@ -143,7 +143,7 @@ def keep_job(instructions: Instructions) -> bool:
     return True
 
 
-def recover(folder: Path, write: Callable[[Instructions], RewriteOutcome]) -> list[Path]:
+def recover(folder: Path, write: Callable[[Instructions], bool]) -> list[Path]:
     """Make the exports of dead processes in `folder` into traces by `write`, and remove what is left of them.
 
     Several processes may do this at once: renaming an export makes it one's own. Returns the traces made.
@@ -173,22 +173,20 @@ def _is_gone(path: Path, host: str, pid: int) -> bool:
     return host == naming.host_name() and untouched_s > _UNTOUCHED_S and not is_alive(pid)
 
 
-def _recovered(raw: Path, write: Callable[[Instructions], RewriteOutcome]) -> Path | None:
+def _recovered(raw: Path, write: Callable[[Instructions], bool]) -> Path | None:
     own = naming.owned(raw)
     job = naming.job_path(raw)
+    instructions: Instructions | None = None
     try:
         raw.rename(own)  # only one of several processes comes through here
         instructions = _job_of(own, job)
-        target = Path(instructions.target) if instructions is not None else None
-        is_new = target is not None and not target.exists()
-        if instructions is not None and is_new and not write(instructions).written:
-            target = None
+        is_written = instructions is not None and not Path(instructions.target).exists() and write(instructions)
     except (TraceError, ValueError, KeyError, TypeError):
-        target = None  # nothing that a trace could be made of
+        is_written = False  # nothing that a trace could be made of
     except (OSError, RecorderError):
         return None  # a disk that is full: the next one to come may have more luck
     naming.remove_raw(own)
-    return target if target is not None and is_new else None
+    return Path(instructions.target) if instructions is not None and is_written else None
 
 
 def _job_of(raw: Path, job: Path) -> Instructions | None:

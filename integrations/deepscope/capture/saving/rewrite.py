@@ -78,18 +78,8 @@ class Instructions(msgspec.Struct, kw_only=True):
     """Write nothing where no operator was recorded at all."""
 
 
-class RewriteOutcome(msgspec.Struct, kw_only=True):
-    """What became of it."""
-
-    written: bool
-    operators: int = 0
-    scopes: int = 0
-    stacks: int = 0
-    """Operators that carry their stack."""
-
-
-def rewrite(instructions: Instructions) -> RewriteOutcome:
-    """Write the trace; removes nothing, so that the export is still there when this raises.
+def rewrite(instructions: Instructions) -> bool:
+    """Write the trace, and say whether that is done; removes nothing, so that the export is still there if it raises.
 
     Raises `TraceError` when the export cannot be read and `OSError` when the trace cannot be written.
     """
@@ -112,7 +102,7 @@ def rewrite(instructions: Instructions) -> RewriteOutcome:
     events = trace.events
     operators = int((events.kind == Kind.OPERATOR).sum())
     if instructions.skip_if_empty and not operators:
-        return RewriteOutcome(written=False)
+        return False
     stacks = call_stacks(attribute(trace))
     depth = stacks.depth_within(Path(instructions.raw).stat().st_size)
     edits = _Edits(
@@ -127,13 +117,8 @@ def rewrite(instructions: Instructions) -> RewriteOutcome:
         strings=raw.strings,
         table=header.scopes,
     )
-    outcome = RewriteOutcome(
-        written=True,
-        operators=operators,
-        scopes=int((events.scope >= 0).sum()),
-        stacks=int((stacks.of_event >= 0).sum()),
-    )
-    header.call_stacks = CallStackAccount(operators, outcome.stacks, depth, stacks.deeper_than(depth))
+    with_stack = int((stacks.of_event >= 0).sum())
+    header.call_stacks = CallStackAccount(operators, with_stack, depth, stacks.deeper_than(depth))
     with _renamed_when_whole(Path(instructions.target)) as stream:
         stream.write(b'{"schemaVersion":%s,"deepscope":' % json_bytes(trace.metadata.get("schemaVersion", 1)))
         stream.write(json_bytes(header))
@@ -150,7 +135,7 @@ def rewrite(instructions: Instructions) -> RewriteOutcome:
             for event in counter_events(instructions.counters, header.pid, header.clock, raw.base_ns):
                 stream.write(b",\n" + event)
         stream.write(b"\n]}\n")
-    return outcome
+    return True
 
 
 def _read_export(export: Path) -> Trace:

@@ -30,7 +30,7 @@ from deepscope.capture.saving.retention import (
     sweep_worker_folders,
     traces_bytes,
 )
-from deepscope.capture.saving.rewrite import Instructions, RewriteOutcome, rewrite
+from deepscope.capture.saving.rewrite import Instructions, rewrite
 from deepscope.capture.saving.writer import request
 from deepscope.capture.sources import git_state
 from deepscope.capture.workers import WorkerTiming
@@ -192,7 +192,7 @@ class Saver:
         header.plain_steps = job.plain_steps()
         self._is_writing = True
         try:
-            outcome = _rewritten(job.instructions, job.local_rank, is_awaited=self.is_awaited)
+            is_written = _rewritten(job.instructions, job.local_rank, is_awaited=self.is_awaited)
         except BaseException as error:
             if can_be_made_later and not isinstance(error, TraceError):
                 raise RecorderError(f"{error}; the next recording into {target.parent} tries again") from error
@@ -200,7 +200,7 @@ class Saver:
             raise
         remove_raw(raw)
         other = job.otherwise
-        if outcome.written:
+        if is_written:
             try:
                 job.on_written(target)
             except OSError as error:
@@ -215,8 +215,8 @@ class Saver:
         return self._written(other)
 
 
-def _rewritten(instructions: Instructions, local_rank: int = 0, *, is_awaited: bool = False) -> RewriteOutcome:
-    """The trace; with a bare header where the one that it was to have cannot be written."""
+def _rewritten(instructions: Instructions, local_rank: int = 0, *, is_awaited: bool = False) -> bool:
+    """Write the trace; with a bare header where the one that it was to have cannot be written."""
     try:
         return _rewritten_whole(instructions, local_rank, is_awaited=is_awaited)
     except (OSError, MemoryError, DeepScopeError):
@@ -227,13 +227,13 @@ def _rewritten(instructions: Instructions, local_rank: int = 0, *, is_awaited: b
         return rewrite(instructions)
 
 
-def _rewritten_whole(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> RewriteOutcome:
+def _rewritten_whole(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> bool:
     if Path(instructions.raw).stat().st_size <= IN_PROCESS_BYTES or not sys.executable:
         return rewrite(instructions)
     return _in_another_process(instructions, local_rank, is_awaited=is_awaited)
 
 
-def _in_another_process(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> RewriteOutcome:
+def _in_another_process(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> bool:
     """Rewriting holds the interpreter's lock for most of its time; here the training run would feel that.
 
     If the process fails, the export is rewritten here. Not so if memory ran out twice, or it was killed twice (which
@@ -247,8 +247,8 @@ def _in_another_process(instructions: Instructions, local_rank: int, *, is_await
             return rewrite(instructions)
         is_left = False
         try:
-            outcome = msgspec.json.decode(process.ask(words), type=RewriteOutcome)
-            is_left = outcome.written and _leave_to_finish(process, instructions.target)
+            is_written = msgspec.json.decode(process.ask(words), type=bool)
+            is_left = is_written and _leave_to_finish(process, instructions.target)
         except MemoryError:
             continue
         except ProcessEndedError as ended:
@@ -257,7 +257,7 @@ def _in_another_process(instructions: Instructions, local_rank: int, *, is_await
         except (MessageError, msgspec.MsgspecError):  # somebody's start-up made it talk
             return rewrite(instructions)
         else:
-            return outcome
+            return is_written
         finally:
             if not is_left:
                 process.end()

@@ -211,10 +211,10 @@ def _write_trace(words: bytes, _: Progress) -> Answered:
         from deepscope.capture.saving.rewrite import Instructions, rewrite
 
         given = msgspec.json.decode(instructions, type=Instructions)
-        outcome = rewrite(given)
+        is_written = rewrite(given)
     if hasattr(os, "getppid") and os.getppid() != owner:  # nobody hears the answer, nor removes what is left
         remove_raw(Path(raw))
-    return Answered(msgspec.json.encode(outcome), partial(_leave_profile, given.target, local_rank, need_bytes))
+    return Answered(msgspec.json.encode(is_written), partial(_leave_profile, given.target, local_rank, need_bytes))
 
 
 def _leave_profile(trace: str, local_rank: int, need_bytes: int) -> None:
