@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import perf_counter_ns
 from typing import Any
 
 import pytest
@@ -399,3 +400,18 @@ def test_what_ran_out_is_found_behind_the_exception_that_it_caused() -> None:
     with pytest.raises(RuntimeError) as of_cpu:
         torch.empty(1 << 50)
     assert surveys.is_out_of_memory(of_cpu.value) is of_cpu.value
+
+
+def test_no_survey_counts_twice_what_it_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow_walk(_: Any) -> surveys.Graph:
+        until = perf_counter_ns() + 200_000_000
+        while perf_counter_ns() < until:
+            pass
+        return surveys.Graph()
+
+    monkeypatch.setattr(surveys, "walk", slow_walk)
+    watched = surveys.MemorySurveys()
+    began_ns = perf_counter_ns()
+    watched.begin()
+    watched.end()
+    assert 200_000_000 <= watched.account.cost_ns <= perf_counter_ns() - began_ns

@@ -47,23 +47,14 @@ _MOST_NODES = 300_000
 
 
 class LiveObjects:
-    """The modules and optimizers that are alive in this process; the tensors, and which of them are results of
-    differentiable operations, where they were asked for."""
+    """The modules and optimizers that are alive in this process; where asked for, the tensors, and those of them that
+    are results of differentiable operations."""
 
-    def __init__(self) -> None:
-        self.modules: list[Any] = []
-        self.optimizers: list[Any] = []
-        self.tensors: list[Any] = []
-        self.results: list[Any] = []
-
-
-def find_live_objects(*, tensors: bool = False) -> LiveObjects:
-    """All of them; tensors and results where they are asked for."""
-    found = LiveObjects()
-    found.modules, found.optimizers, *more = live_objects([nn.Module, Optimizer, *([torch.Tensor] if tensors else [])])
-    found.tensors = [one for kind in more for one in kind]
-    found.results = [one for one in found.tensors if _is_result(one)]
-    return found
+    def __init__(self, *, tensors: bool) -> None:
+        kinds = [nn.Module, Optimizer, *([torch.Tensor] if tensors else [])]
+        self.modules, self.optimizers, *more = live_objects(kinds)
+        self.tensors: list[Any] = [one for kind in more for one in kind]
+        self.results = [one for one in self.tensors if _is_result(one)]
 
 
 def _is_result(tensor: Any) -> bool:
@@ -122,23 +113,23 @@ def walk(results: Iterable[Any]) -> Graph:
     """
     graph = Graph()
     seen: set[Any] = set()
-    left = [node for one in results for node in _nodes_of(one)]
+    left = [_node_of(one) for one in results]
     while left and len(seen) < _MOST_NODES:
         node = left.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
         left += [following for following, _ in node.next_functions]
-        if type(node).__name__ == "AccumulateGrad":
+        if torch_compat.gathers_gradient(node):
             graph.leaves.append(node.variable)
         for saved in torch_compat.saved_values(node):
             graph.kept += storages(ACTIVATIONS, saved)
     return graph
 
 
-def _nodes_of(value: Any) -> list[Any]:
+def _node_of(value: Any) -> Any:
     """The node that made a tensor; or, since backward passes may begin at edges of a graph, an edge's own."""
-    return [value.grad_fn if isinstance(value, torch.Tensor) else getattr(value, "node", None)]
+    return value.grad_fn if isinstance(value, torch.Tensor) else getattr(value, "node", None)
 
 
 _CPU = 0
@@ -193,7 +184,9 @@ class MemorySurveys:
         hide_modules((sys.modules[__name__], value_storages, torch_compat, emit, span_names, optimizer_steps))
         if not torch_compat.shows_saved_values():
             self.account.warnings.append(_NO_ACTIVATIONS)
-        self._safely(self._look_around, "begin")
+        found: list[LiveObjects] = []
+        self._safely(self._look_at_begin, found)
+        self._safely(self._look_at_graphs, found)
         self._safely(self._install)
 
     def step(self) -> None:
@@ -207,7 +200,7 @@ class MemorySurveys:
         for take_out in self._take_out:
             self._safely(take_out)
         self._take_out.clear()
-        self._safely(self._look_around, "end")
+        self._safely(self._look_at_end)
         self._is_open = False
         self._watched.clear()
 
@@ -235,21 +228,23 @@ class MemorySurveys:
         self._take_out.append(torch_compat.watch_backward(self._around_backward))
         self._take_out.append(torch_compat.watch_batches(lambda _, batch: self._safely(self._note_inputs, batch)))
 
-    def _look_around(self, occasion: str) -> None:
-        is_first = occasion == "begin"
-        found = find_live_objects(tensors=is_first)
-        self._note(occasion, held_by_living(found))
-        if is_first:
-            others = self._others(found)
-            self._watch_releases(itertools.chain(held_by_living(found), others))
-            self._note(occasion, others)
-            self._safely(self._look_at_graphs, occasion, found)
+    def _look_at_begin(self, into: list[LiveObjects]) -> None:
+        found = LiveObjects(tensors=True)
+        into.append(found)
         self._optimizers.update(map(id, found.optimizers))
+        self._note("begin", held_by_living(found))
+        others = self._others(found)
+        self._watch_releases(itertools.chain(held_by_living(found), others))
+        self._note("begin", others)
 
-    def _look_at_graphs(self, occasion: str, found: LiveObjects) -> None:
-        at = self._moment()
-        graph = walk(found.results)
-        self._add(at, occasion, itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
+    def _look_at_graphs(self, found: list[LiveObjects]) -> None:
+        for one in found:
+            at = self._moment()
+            graph = walk(one.results)
+            self._add(at, "begin", itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
+
+    def _look_at_end(self) -> None:
+        self._note("end", held_by_living(LiveObjects(tensors=False)))
 
     def _others(self, found: LiveObjects) -> list[Holding]:
         """The CPU's tensors, whatever holds them: its allocator does not tell what was there before the window."""
@@ -260,7 +255,7 @@ class MemorySurveys:
 
     def _look_at_failure(self, error: BaseException) -> None:
         at = self._moment()
-        found = find_live_objects(tensors=True)
+        found = LiveObjects(tensors=True)
         graph = walk(found.results)
         held = itertools.chain(held_by_living(found), graph.held_by_leaves())
         self._add(at, "failure", itertools.chain(_storages(held), graph.kept))
@@ -284,14 +279,13 @@ class MemorySurveys:
         return lambda: self._safely(self._behind_backward, graphs)
 
     def _before_backward(self, results: Any, graphs: list[Graph]) -> None:
-        if self._is_open:
-            at = self._moment()
-            graph = walk(results)
-            graphs.append(graph)
-            self._add(at, "backward", itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
+        at = self._moment()
+        graph = walk(results)
+        graphs.append(graph)
+        self._add(at, "backward", itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
 
     def _behind_backward(self, graphs: list[Graph]) -> None:
-        for graph in graphs if self._is_open else ():
+        for graph in graphs:
             self._note("gradients", graph.held_by_leaves())
 
     def _stepped(self, optimizer: Any, *_: Any) -> None:
