@@ -147,7 +147,6 @@ class FileClient:
         self._state = "dormant"
 
     def ask(self, request: ControlRequest) -> ControlAnswer:
-        """One request, and its answer at a step of the job."""
         number = time.time_ns()
         words_asked = encode(msgspec.structs.replace(request, number=number))
         self._write(words_asked)

@@ -290,7 +290,6 @@ class SocketClient:
                 return
 
     def ask(self, request: ControlRequest) -> ControlAnswer:
-        """One request, and its answer."""
         try:
             while self._unheard:
                 self._hear()

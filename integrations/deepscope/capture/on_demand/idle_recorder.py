@@ -24,7 +24,7 @@ from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, 
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
 from deepscope.capture.process_hooks.threads import call_soon
 from deepscope.capture.step_timer import StepKind, StepTimer
-from deepscope.capture.topics import checked_ranks
+from deepscope.capture.topics import RankChoice
 from deepscope.errors import ControlError, DeepScopeError
 
 if TYPE_CHECKING:
@@ -51,10 +51,9 @@ class _LateError(ControlError):
     """The job has come too far for what was proposed."""
 
 
-def _said(ranks: Any) -> str:
+def _ranks_text(choice: RankChoice) -> str:
     """A choice of ranks as a user writes it."""
-    choice = checked_ranks(ranks)
-    return str(choice) if not isinstance(choice, frozenset) else ",".join(map(str, sorted(choice)))
+    return ",".join(map(str, sorted(choice))) if isinstance(choice, frozenset) else str(choice)
 
 
 class IdleRecorder:
@@ -120,11 +119,9 @@ class IdleRecorder:
     def is_full(self) -> bool:
         """Whether the step that runs is the last one of the open window."""
         order = self._order
-        is_open = order is not None and order.recorder is not None and not order.is_over
-        return is_open and order is not None and order.end is not None and self.count + 1 >= order.end
+        return self.recorder is not None and order is not None and order.end is not None and self.count + 1 >= order.end
 
     def step(self) -> None:
-        """A step has ended and the next one begins."""
         self.count += 1
         self._ends.append(monotonic_ns())
         if self._order is None or self._order.is_over:
@@ -163,7 +160,7 @@ class IdleRecorder:
                 self._holder = 0
 
     def _at_boundary(self) -> None:
-        if os.getpid() != self._pid:  # a forked child, in which nobody may hold the lock that the parent held
+        if not self.is_of_this_process:  # nobody may hold there the lock that the parent held
             return
         with self._acting() as order:
             self._thread = self._holder
@@ -188,7 +185,9 @@ class IdleRecorder:
             recorder.timer.take_over(self._timer)
             recorder.start()
             if not recorder.session.is_chosen:
-                raise ControlError(f"this rank does not record: the job was started with ranks={_said(options.ranks)}")
+                raise ControlError(
+                    f"this rank does not record: the job was started with ranks={_ranks_text(options.rank_choice)}"
+                )
         except DeepScopeError:
             notices.hear(None)
             raise
@@ -239,8 +238,9 @@ class IdleRecorder:
         with suppress(Exception):
             recorder.wait()
         notices.hear(None)
-        self.traces += [path for path in recorder.traces if path.exists()]
-        order.traces = [str(path) for path in recorder.traces if path.exists()]
+        written = [path for path in recorder.traces if path.exists()]
+        self.traces += written
+        order.traces = [str(path) for path in written]
         order.recorder = None  # it holds on to what it recorded
         if order.is_dropped:
             self._order = None
@@ -380,7 +380,7 @@ class IdleRecorder:
 
     def _here(self) -> None:
         """On the main thread, at any moment of the program: begins or ends a window that does not wait for a step."""
-        if os.getpid() != self._pid:
+        if not self.is_of_this_process:
             return
         self._is_called_meanwhile = True
         if self._lock.locked():  # maybe by this very thread, which would wait for itself
@@ -417,7 +417,7 @@ class IdleRecorder:
 
     def cut_short(self, why: str, *, complete: bool = True) -> None:
         """No step follows this one for now: a window that is open is saved with what it has."""
-        if os.getpid() != self._pid or self._holder == threading.get_ident():
+        if not self.is_of_this_process or self._holder == threading.get_ident():
             return
         with self._acting() as order:
             if order is not None and order.recorder is not None:

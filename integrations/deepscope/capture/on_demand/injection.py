@@ -165,16 +165,16 @@ def __deepscope(told):
                 problem = "it has not imported torch"
             else:
                 try:
-                    import deepscope.capture.on_demand.joining as joining
+                    from deepscope.capture.on_demand.start import join
                 except ImportError as error:
                     if tuple(sys.version_info[:2]) != tuple(told["version"]) and not told["is_source"]:
                         raise
                     sys.path.append(told["site"])
                     try:
-                        import deepscope.capture.on_demand.joining as joining
+                        from deepscope.capture.on_demand.start import join
                     finally:
                         sys.path.remove(told["site"])
-                joining.join(told["folder"])
+                join(told["folder"])
         except ImportError as error:
             problem = "deepscope cannot be imported there (%s); install it into that environment" % error
         except BaseException as error:

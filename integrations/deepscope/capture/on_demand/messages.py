@@ -169,7 +169,6 @@ class Order:
 
     @property
     def begin(self) -> int:
-        """The step that the recorder starts with."""
         return self.first - self.warmup
 
     @property

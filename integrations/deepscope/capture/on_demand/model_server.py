@@ -70,7 +70,6 @@ class ModelServer:
         return self._written(known)
 
     def _is_sglang(self) -> bool:
-        """Whether it answers as SGLang does."""
         for path in ("get_server_info", "server_info"):
             try:
                 with self._open(Request(f"{self.url}/{path}")) as response:  # noqa: S310 - http alone, checked above
