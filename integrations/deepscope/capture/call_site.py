@@ -27,7 +27,6 @@ class CallSite:
 
     @property
     def is_of_this_thread(self) -> bool:
-        """Whether the current thread started the recording."""
         return threading.get_ident() == self._thread
 
     def may_still_run(self) -> bool:

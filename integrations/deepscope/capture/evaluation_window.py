@@ -68,7 +68,6 @@ class LoaderPass:
         return self.kind is PassKind.TRAINING or self.kind is PassKind.UNDECIDED
 
     def goes_over(self, loader: Any) -> bool:
-        """Whether it goes over this one."""
         return self._loader is not None and self._loader() is loader
 
     @property
@@ -99,7 +98,6 @@ class TimeMark:
         self._evaluation_ns = so_far_ns("evaluation")
 
     def later(self, other: TimeMark) -> TimeMark:
-        """The later one of two."""
         return self if self._data_ns + self._steps_ns >= other._data_ns + other._steps_ns else other
 
     def since(self, timer: RunTimer) -> tuple[int, int]:
@@ -168,7 +166,6 @@ class EvaluationWindow:
 
     @property
     def is_open(self) -> bool:
-        """Whether an evaluation is being recorded."""
         return self._pass is not None
 
     @property

@@ -89,7 +89,6 @@ class LoopTimer:
         return self.has_begun and not any(one.kind is PassKind.TRAINING for one in self._fetched)
 
     def end_step(self) -> None:
-        """A step has ended."""
         self._steps_since_evaluating += 1
         fetched = self._fetched
         is_as_before = self.has_begun and len(fetched) == 1 and fetched[0].kind is PassKind.TRAINING

@@ -174,7 +174,6 @@ class EndMemoryWatch:
             threading.Thread(target=self._run, name="deepscope-end-memory", daemon=True).start()
 
     def stop(self) -> None:
-        """Call `end` no more."""
         self._is_over.set()
 
     def _run(self) -> None:

@@ -47,13 +47,11 @@ class PauseSampler:
         self._quiet_since_ns = self._sampled_ns = perf_counter_ns()
 
     def start(self) -> None:
-        """Sample from here on."""
         self._quiet_since_ns = self._sampled_ns = perf_counter_ns()
         self._before_ns = self._parts_ns()
         threading.Thread(target=self._run, name="deepscope-pauses", daemon=True).start()
 
     def stop(self) -> None:
-        """Sample no more."""
         self._ended.set()
 
     def account(self) -> list[PauseAccount]:

@@ -112,7 +112,6 @@ class Recorder:
 
     @property
     def recording(self) -> bool:
-        """Whether a window is open now."""
         return self._windows.is_recording
 
     @property
@@ -206,7 +205,6 @@ class Recorder:
 
     @set_apart
     def step(self) -> None:
-        """The step has ended and the next one begins."""
         if self._windows.has_left:
             self._windows.end_left()
         self._stop_memory_watch()

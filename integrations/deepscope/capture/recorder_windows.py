@@ -92,7 +92,6 @@ class RecorderWindows:
 
     @property
     def is_recording(self) -> bool:
-        """Whether a window is open now."""
         return self.current is not None and self.current.is_recording and not self._session.is_forked
 
     @property

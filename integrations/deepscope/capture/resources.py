@@ -52,7 +52,6 @@ class RunCounters:
         return self._file
 
     def start(self) -> None:
-        """Count from here on."""
         if self._thread is None:
             self._owner = os.getpid()
             self._file = self._target = None

@@ -112,11 +112,9 @@ class RunTimer:
         return self.has_come("steps") and os.getpid() == self._process
 
     def has_come(self, part: RunPartName) -> bool:
-        """Whether there was such a part up to now."""
         return self._counts[part] > 0
 
     def times(self, part: RunPartName) -> int:
-        """How often such a part came up to now."""
         return self._counts[part]
 
     def begin(self, part: RunPartName) -> None:
@@ -143,7 +141,6 @@ class RunTimer:
 
     @property
     def part(self) -> RunPartName:
-        """The part that has the time now."""
         return self._part
 
     @staticmethod
@@ -196,7 +193,6 @@ class RunTimer:
         self._recording_ns += time_ns
 
     def end_epoch(self) -> None:
-        """The epoch has no more steps."""
         self._interrupted.clear()
         self.turn_to("rest")
         self.keep_epoch()

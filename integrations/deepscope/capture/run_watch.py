@@ -32,12 +32,10 @@ class TrainingThread:
 
     @property
     def number(self) -> int:
-        """As `threading.get_ident` has it."""
         return self._number
 
     @property
     def is_here(self) -> bool:
-        """Whether it is the current thread."""
         return get_ident() == self._number
 
     @property
@@ -70,7 +68,6 @@ class TrainingThread:
         return False
 
     def end(self) -> None:
-        """What counts has ended."""
         self._depth = 0
 
 
@@ -107,7 +104,6 @@ class PausedSteps:
             self._resume()
 
     def end_step(self) -> None:
-        """A step has ended."""
         self.resume()
         self._steps += 1
         self._may_pause = self._steps > 1
@@ -160,7 +156,6 @@ class RunWatch:
         return self
 
     def close(self) -> None:
-        """See nothing any more."""
         self._end_evaluation()
         if self._pauses is not None:
             self._pauses.stop()
@@ -184,7 +179,6 @@ class RunWatch:
 
     @property
     def is_evaluation_open(self) -> bool:
-        """Whether an evaluation is being recorded."""
         return self.evaluations is not None and self.evaluations.is_open
 
     def give_to_recording(self, time_ns: int) -> None:
@@ -193,7 +187,6 @@ class RunWatch:
             self._loop.timer.give_to_recording(time_ns)
 
     def end_step(self) -> None:
-        """A step has ended on this thread."""
         if self._thread.adopt() and self._thread.is_free:
             self._thread.begin()
             if self._dead:
@@ -239,7 +232,6 @@ class RunWatch:
     # What `run_events` tells, as `RunListener` says, and `Recording.iterate` of the passes that it opened.
 
     def opening(self, loader: Any) -> None:
-        """A loader is about to make an iterator."""
         if not self._thread.begin():
             return
         self._settle_dead()
@@ -252,7 +244,6 @@ class RunWatch:
         self._pause_steps(is_between=is_between)
 
     def opened(self, _loader: Any, iterator: Any) -> None:
-        """It has made it."""
         if self._thread.ends():
             one, self._opening = self._opening, None
             if one is not None:
@@ -262,7 +253,6 @@ class RunWatch:
             self._thread.end()
 
     def fetching(self, iterator: Any) -> None:
-        """The next batch is asked for."""
         if self._thread.begin():
             if self._dead:
                 self._settle_dead()
@@ -282,7 +272,6 @@ class RunWatch:
                 self._give_since(began_ns)
 
     def fetched(self, iterator: Any) -> None:
-        """There it is."""
         if self._thread.ends():
             one = iterator if isinstance(iterator, LoaderPass) else self._passes.get(id(iterator))
             if one is not None:
@@ -290,7 +279,6 @@ class RunWatch:
             self._thread.end()
 
     def exhausted(self, iterator: Any) -> None:
-        """There is none any more."""
         if self._thread.ends():
             one = self._passes.get(id(iterator))
             if one is not None:
@@ -300,31 +288,26 @@ class RunWatch:
             self._thread.end()
 
     def failed(self) -> None:
-        """Opening or fetching has raised something else."""
         if self._thread.ends():
             self._opening = None
             self._loop.go_on()
             self._thread.end()
 
     def saving(self) -> None:
-        """A checkpoint begins."""
         if self._thread.begin():
             self._loop.timer.begin("checkpoint")
 
     def saved(self) -> None:
-        """It is saved, or could not be."""
         if self._thread.ends():
             self._loop.timer.end("checkpoint")
             self._thread.end()
 
     def evaluating(self) -> None:
-        """A model went into evaluation mode."""
         if self._thread.is_free:
             self._loop.begin_evaluating()
             self._pause_steps(is_between=self._loop.is_between_steps)
 
     def training(self) -> None:
-        """It went back into training mode."""
         if self._thread.is_free:
             self._loop.end_evaluating()
             self._resume_steps()

@@ -187,12 +187,10 @@ class SecondWindow:
             self._recorder.pause()
 
     def resume(self) -> None:
-        """The next step begins."""
         if self._recorder is not None:
             self._recorder.resume()
 
     def stop(self) -> None:
-        """The run is over."""
         self._rhythm = None
         if self._recorder is not None:
             if self._ended <= self._wanted:
@@ -200,7 +198,6 @@ class SecondWindow:
             self._recorder.stop()
 
     def wait(self) -> None:
-        """Return once the trace is written."""
         if self._recorder is not None:
             self._recorder.wait()
 

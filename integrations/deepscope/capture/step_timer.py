@@ -122,7 +122,6 @@ class StepTimer:
             awaited.end()
 
     def end(self) -> None:
-        """No step follows."""
         self._is_over = True
         self.release()
 

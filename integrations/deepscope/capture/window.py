@@ -114,7 +114,6 @@ class Window:
 
     @property
     def is_recording(self) -> bool:
-        """Whether torch records for this window."""
         return self._state is _State.RECORDING
 
     @property

@@ -58,7 +58,6 @@ class _Flag:
 
     @classmethod
     def create(cls, folder: Path) -> _Flag:
-        """A new flag in a folder that has none."""
         (folder / _FLAG_FILE).write_bytes(_FLAG.pack(0))
         return cls(folder)
 
@@ -72,7 +71,6 @@ class _Flag:
         _FLAG.pack_into(self._map, 0, number)
 
     def close(self) -> None:
-        """Let go of the file."""
         self._map.close()
 
 
@@ -138,7 +136,6 @@ class _Batches:
             self._recordings[folder] = _Recording(folder, user_code, _Flag(folder))
 
     def begin(self) -> None:
-        """A batch begins."""
         try:
             self._join_window()
         except Exception:  # noqa: BLE001 - the worker goes on untimed
@@ -164,7 +161,6 @@ class _Batches:
             threading.Thread(target=_report, args=(window, at_exit), daemon=True).start()
 
     def end(self) -> None:
-        """The batch is made."""
         window = self._window
         if window is not None:
             window.end_batch()
@@ -201,15 +197,12 @@ class _WorkerWindow:
 
     @property
     def is_on(self) -> bool:
-        """Whether the window is still open."""
         return self._flag.window == self._window
 
     def begin_batch(self) -> None:
-        """The worker begins a batch."""
         self._batch_since = time.perf_counter_ns()
 
     def end_batch(self) -> None:
-        """The batch is made."""
         self._wall_ns += time.perf_counter_ns() - self._batch_since
         self._batch_since = 0
 

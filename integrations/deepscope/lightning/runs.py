@@ -113,7 +113,6 @@ class LoggingSpans:
                 self._wrapped.append(name)
 
     def remove(self) -> None:
-        """Leave the connector as it was."""
         for name in self._wrapped:
             vars(self._connector).pop(name, None)
         self._wrapped.clear()

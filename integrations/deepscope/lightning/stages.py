@@ -44,12 +44,10 @@ class _StageRecorder:
         self._batch_done = self._in_batch
 
     def fail(self, error: BaseException) -> None:
-        """An exception leaves the batch."""
         if (recorder := self._recorder) is not None:
             recorder.fail(error)
 
     def push(self, name: str) -> None:
-        """Open an annotation in the window."""
         if (recorder := self._recorder) is not None:
             recorder.push(name)
 

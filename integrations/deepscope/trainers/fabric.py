@@ -33,31 +33,25 @@ class FabricCallback(TrainingRun):
         self.listen()
 
     def on_train_start(self, *_: Any, **__: Any) -> None:
-        """A training begins."""
         self.start(self._folder)
 
     def on_train_batch_end(self, *_: Any, **__: Any) -> None:
-        """A step has ended."""
         if self._is_open:
             self.end_step()
         else:
             self.start(self._folder, is_first_step_over=True)
 
     def on_validation_start(self, *_: Any, **__: Any) -> None:
-        """A validation begins, between two steps."""
         self.pause(for_evaluation=True)
 
     def on_validation_end(self, *_: Any, **__: Any) -> None:
-        """It is over."""
         self.end_part("evaluation")
         self.resume()
 
     def on_exception(self, error: BaseException, *_: Any, **__: Any) -> None:
-        """An exception ends the training."""
         self.fail(error)
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
-        """The training is over."""
         self.stop()
 
     on_fit_start, on_fit_end = on_train_start, on_train_end

@@ -87,7 +87,6 @@ class TrainingRun:
         self._early_watch = RunWatch().listen()
 
     def end_step(self) -> None:
-        """The step has ended and the next one begins."""
         if self._recording is not None and self._is_open:
             self.resume()
             self._recording.step()
@@ -124,7 +123,6 @@ class TrainingRun:
                 self._evaluation.wait()
 
     def fail(self, error: BaseException) -> None:
-        """An exception ends the run."""
         if self._recording is not None and self._is_open:
             self._recording.fail(error)
             self.stop(complete=False)

@@ -46,13 +46,11 @@ class DeepScopeCallback(TrainingRun, TrainerCallback):  # type: ignore[misc]  # 
         self.resume()
 
     def on_step_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
-        """The optimizer's step is over."""
         self._is_in_step = False
         self.end_step()
         self._pause_for(control)
 
     def on_epoch_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
-        """The epoch has no more batches."""
         self._pause_for(control)
 
     def on_prediction_step(self, *_: Any, **__: Any) -> None:
@@ -72,12 +70,10 @@ class DeepScopeCallback(TrainingRun, TrainerCallback):  # type: ignore[misc]  # 
             self.end_part("logging")
 
     def on_save(self, *_: Any, **__: Any) -> None:
-        """The checkpoint is saved."""
         self.end_part("checkpoint")
         self.resume()
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
-        """`train()` is over."""
         self.stop()
 
     def _pause_for(self, control: Any) -> None:

@@ -103,7 +103,6 @@ class _Marks:
         return [node & 0xFFFFFFFF for node in pending.pop()[1]] if is_ours else []
 
     def end(self) -> None:
-        """The last one is closed."""
         if not self._was_enabled:
             self._annotations.disable_annotations()
             del self._annotations._pending_scopes[self._pending :]

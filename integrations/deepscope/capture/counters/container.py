@@ -55,7 +55,6 @@ class Container:
         return found
 
     def close(self) -> None:
-        """Lets go of the files."""
         for file in (self._cpu, self._memory):
             if file is not None:
                 file.close()

@@ -137,7 +137,6 @@ class NvidiaDevices(DeviceReaders):
             return otherwise
 
     def close(self) -> None:
-        """Lets go of NVML; others in the process count their own use of it."""
         with suppress(self._error):
             self._nvml.nvmlShutdown()
 
@@ -235,7 +234,6 @@ class AmdDevices(DeviceReaders):
         return ""
 
     def close(self) -> None:
-        """Lets go of the library."""
         with suppress(self._error):
             self._smi.amdsmi_shut_down()
 
@@ -276,7 +274,6 @@ class Adapters:
         return [_words(file) for file in self._files]
 
     def close(self) -> None:
-        """Lets go of the files."""
         for file in self._files:
             file.close()
 

@@ -116,7 +116,6 @@ class Machine:
         return Opened([found], CounterAccount(missing=missing, devices=devices))
 
     def close(self) -> None:
-        """Lets go of all that is open."""
         for opened in (self._kernel, self._gpus):
             for source in opened.sources if opened is not None else ():
                 with suppress(OSError):
@@ -154,7 +153,6 @@ class MemoryBandwidth:
         return [_number(file.read()) for file in self._files]
 
     def close(self) -> None:
-        """Lets go of the files."""
         for file in self._files:
             file.close()
 

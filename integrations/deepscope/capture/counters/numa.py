@@ -34,7 +34,6 @@ class MemoryNodes:
         return [_other_node(file.read()) for file in self._files]
 
     def close(self) -> None:
-        """Lets go of the files."""
         for file in self._files:
             file.close()
 

@@ -249,7 +249,6 @@ class Sampler:
             self._window.start()
 
     def begin(self) -> None:
-        """Sample from here on."""
         self.prepare()
         assert self._window is not None
         self._window.go.set()

@@ -59,7 +59,6 @@ class KernelFile:
         _open_files.add(self)
 
     def read(self) -> bytes:
-        """Its text."""
         parts = []
         at = 0
         while part := os.pread(self._descriptor, 1 << 16, at):

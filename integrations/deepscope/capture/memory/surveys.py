@@ -190,7 +190,6 @@ class MemorySurveys:
         self._safely(self._install)
 
     def step(self) -> None:
-        """A step begins."""
         self._safely(self._note, "step", ())
 
     def end(self) -> None:

@@ -125,7 +125,6 @@ class RecordingSession:
         return schedule if held is None else Schedule.from_numbers(json.loads(held), total_steps)
 
     def end(self) -> None:
-        """The recorder has stopped."""
         if not self._given_run_id and not self.is_forked:
             process.end_run()
 

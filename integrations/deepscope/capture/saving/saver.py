@@ -326,6 +326,5 @@ class Pending:
         return not self._is_over
 
     def end(self) -> None:
-        """It is written."""
         self._is_over = True
         open_recorders.forget(self)
