@@ -261,3 +261,20 @@ def test_forked_children_inherit_no_file_of_a_sensor(tmp_path: Path) -> None:
         os._exit(any(file.exists() and file.samefile(path) for file in files))
     assert os.waitpid(child, 0)[1] == 0
     sampler.end()()
+
+
+def test_a_window_that_ends_before_the_first_sample_still_has_an_account():
+    is_over = threading.Event()
+
+    class OpenedLate(Few):
+        def open(self) -> Opened:
+            is_over.wait(60)
+            return super().open()
+
+    sampler = Sampler(lambda: OpenedLate(Reads()), interval_s=0.001)
+    sampler.begin()
+    counted = sampler.end()
+    is_over.set()
+    account = counted().account
+    assert account is not None
+    assert (account.cores, account.samples, account.interval_ns) == (3, 1, 1_000_000)

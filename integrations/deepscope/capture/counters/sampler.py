@@ -320,7 +320,7 @@ class SamplingThread(threading.Thread):
         began = time.thread_time_ns()
         opened = self._take(self._open())  # anew: in the warm-up steps a device may have come into use
         self._unix_ns = time.time_ns() - time.perf_counter_ns()
-        least_s = self._interval_s
+        interval_s = least_s = self._interval_s
         count = 0
         kept_s = looked_s = time.monotonic()
         while True:
