@@ -261,3 +261,19 @@ def test_a_rank_that_has_not_responded_is_named(control, monkeypatch):
     monkeypatch.setattr(attach_command, "_recorded", lambda *_, **__: [])
     result = CliRunner().invoke(attach_command.attach, [str(os.getpid())])
     assert "deepscope: rank 3: process 4711 has not responded within 2 s" in result.stderr
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="/proc is Linux's")
+def test_a_client_that_may_not_enter_leaves_no_socket_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "somebodys.sock"
+    path.touch()
+    monkeypatch.setattr(control_server, "is_own", lambda _: False)
+    before = open_files()
+    with pytest.raises(ControlError, match="is not yours") as refused:
+        control_server.SocketClient(places.ControlEntry(pid=1, control=str(path)))
+    assert open_files() == before
+    assert refused.tb is not None  # it holds the client

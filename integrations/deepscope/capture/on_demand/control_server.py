@@ -257,24 +257,26 @@ class SocketClient:
         self.entry = entry
         self._unheard = 0
         """Requests whose answers have not come so far; they come before the next one's."""
-        path = Path(entry.control)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._enter(Path(entry.control))
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _enter(self, path: Path) -> None:
         self._socket.settimeout(_PATIENCE_SECONDS)
         try:
             if not is_own(path.parent.lstat()) or not is_own(path.lstat()):
                 raise ControlError(f"{path}: is not yours")
             self._connect(path)
         except (FileNotFoundError, ConnectionRefusedError):
-            self._socket.close()
-            raise GoneError(f"process {entry.pid} has ended") from None
+            raise self._gone() from None
         except TimeoutError:
-            self._socket.close()
             raise self._silent() from None
         except OSError as error:
-            self._socket.close()
             raise ControlError(f"{path}: {error.strerror or error}") from None
         if peer(self._socket) not in {os.getuid(), -1}:
-            self._socket.close()
             raise ControlError(f"{path}: somebody else answers there")
 
     def _connect(self, path: Path) -> None:
@@ -299,15 +301,18 @@ class SocketClient:
         except TimeoutError:
             raise self._silent() from None
         except OSError:
-            raise GoneError(f"process {self.entry.pid} has ended") from None
+            raise self._gone() from None
         if words is None:
-            raise GoneError(f"process {self.entry.pid} has ended")
+            raise self._gone()
         return decode_answer(words)
 
     def _hear(self) -> bytes | None:
         words = receive(self._socket)
         self._unheard -= 1
         return words
+
+    def _gone(self) -> GoneError:
+        return GoneError(f"process {self.entry.pid} has ended")
 
     def _silent(self) -> SilentError:
         return SilentError(f"process {self.entry.pid} does not answer: it is stopped, or busy outside Python")
