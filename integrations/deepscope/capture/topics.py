@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from deepscope.capture.notices import warn
@@ -220,13 +220,13 @@ def checked_ranks(given: Collection[int | str] | int | str) -> RankChoice:
     if len(words) == len(items) == 1 and words[0] in (HOSTS, "all"):
         return HOSTS if words[0] == HOSTS else None
     chosen: set[int] = set()
-    for item in items:
-        for numbers in _ranges(item):
-            if len(chosen) + len(numbers) > _MOST:
-                raise OptionError("ranks", given, f"may name {_MOST:,} ranks at most")
-            chosen.update(numbers)
-    if not all(_is_rank(item) for item in items):
-        raise OptionError("ranks", given, 'must be rank numbers, 0 or more, such as [0, 8] or "0,8-15", or "hosts"')
+    for part in (part for item in items for part in (item.split(",") if isinstance(item, str) else [item])):
+        numbers = _numbers(part)
+        if numbers is None:
+            raise OptionError("ranks", given, 'must be rank numbers, 0 or more, such as [0, 8] or "0,8-15", or "hosts"')
+        if len(chosen) + len(numbers) > _MOST:
+            raise OptionError("ranks", given, f"may name {_MOST:,} ranks at most")
+        chosen.update(numbers)
     return frozenset(chosen)
 
 
@@ -250,19 +250,9 @@ def warn_if_nobody(choice: RankChoice, rank: int, world_size: int) -> None:
         warn(f"nothing is recorded: ranks= names none of the {world_size} ranks that there are")
 
 
-def _is_rank(item: object) -> bool:
-    if isinstance(item, str):
-        return all(_numbers(part) is not None for part in item.split(","))
-    return isinstance(item, int) and not isinstance(item, bool) and item >= 0
-
-
-def _ranges(item: object) -> Iterable[range]:
-    if isinstance(item, str):
-        return [numbers for part in item.split(",") if (numbers := _numbers(part)) is not None]
-    return [range(item, item + 1)] if isinstance(item, int) else []
-
-
-def _numbers(part: str) -> range | None:
-    found = _RANGE.fullmatch(part.strip())
-    numbers = None if found is None else range(int(found[1]), int(found[2] or found[1]) + 1)
-    return numbers or None
+def _numbers(part: object) -> range | None:
+    """The ranks that a number, or a word such as "3" or "8-15", stands for; None for what stands for none."""
+    if isinstance(part, int) and not isinstance(part, bool) and part >= 0:
+        return range(part, part + 1)
+    found = _RANGE.fullmatch(part.strip()) if isinstance(part, str) else None
+    return None if found is None else range(int(found[1]), int(found[2] or found[1]) + 1) or None
