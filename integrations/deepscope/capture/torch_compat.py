@@ -364,23 +364,30 @@ def watch_backward(around: Callable[..., Callable[[], None]]) -> Callable[[], No
     Torch tells nobody of it, so the function that its `backward` and `grad` call is wrapped. Behind the results stand
     their gradients, whether the graph is kept, and whether a graph of this pass is made.
     """
-    module = torch.autograd
-    original = getattr(module, "_engine_run_backward", None)
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(results: Any, *args: Any, **kwargs: Any) -> Any:
+            behind = around(results, *args)
+            found = original(results, *args, **kwargs)
+            behind()
+            return found
+
+        return watched
+
+    return _wrapped(torch.autograd, "_engine_run_backward", wrap)
+
+
+def _wrapped(place: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Callable[[], None]:
+    """Put what `wrap` makes of a function in its place; returns the way out. Nothing where a torch does not have it."""
+    original = getattr(place, name, None)
     if original is None:
         return lambda: None
-
-    @functools.wraps(original)
-    def watched(results: Any, *args: Any, **kwargs: Any) -> Any:
-        behind = around(results, *args)
-        found = original(results, *args, **kwargs)
-        behind()
-        return found
-
-    module._engine_run_backward = watched
+    wrapper = functools.wraps(original)(wrap(original))
+    setattr(place, name, wrapper)
 
     def take_out() -> None:
-        if module._engine_run_backward is watched:
-            module._engine_run_backward = original
+        if getattr(place, name) is wrapper:
+            setattr(place, name, original)
 
     return take_out
 
@@ -394,21 +401,13 @@ def is_within_pass() -> bool:
 
 def watch_batches(take: Callable[[Any, Any], None]) -> Callable[[], None]:
     """Have `take(iterator, batch)` called with each batch that a data loader hands out; returns the way out."""
-    kind: Any = getattr(torch.utils.data.dataloader, "_BaseDataLoaderIter", None)
-    original = getattr(kind, "__next__", None)
-    if original is None:
-        return lambda: None
 
-    @functools.wraps(original)
-    def watched(self: Any) -> Any:
-        batch = original(self)
-        take(self, batch)
-        return batch
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def watched(self: Any) -> Any:
+            batch = original(self)
+            take(self, batch)
+            return batch
 
-    kind.__next__ = watched
+        return watched
 
-    def take_out() -> None:
-        if kind.__next__ is watched:
-            kind.__next__ = original
-
-    return take_out
+    return _wrapped(getattr(torch.utils.data.dataloader, "_BaseDataLoaderIter", None), "__next__", wrap)
