@@ -6,7 +6,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
@@ -386,21 +386,20 @@ class Recording:
 
             @functools.wraps(function)
             async def recorded_coroutine(*args: Any, **kwargs: Any) -> Any:
-                if self._is_open:
-                    return await function(*args, **kwargs)
-                with self._afresh():
+                with self._of_call():
                     return await function(*args, **kwargs)
 
             return recorded_coroutine  # type: ignore[return-value]  # wraps() keeps the signature, as far as it shows
 
         @functools.wraps(function)
         def recorded(*args: Any, **kwargs: Any) -> Any:
-            if self._is_open:
-                return function(*args, **kwargs)
-            with self._afresh():
+            with self._of_call():
                 return function(*args, **kwargs)
 
         return recorded  # type: ignore[return-value]  # as above
+
+    def _of_call(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._is_open else self._afresh()
 
     def _afresh(self, first_step: int = 0) -> Recording:
         metadata = self._recorder.session.metadata
