@@ -41,20 +41,14 @@ class RunCounters:
         self._interval_s = interval_s * _IN_WINDOWS
         self._header = header
         self._path = path
-        self._file: Path | None = None
         self._target: Path | None = None
         self._thread: SamplingThread | None = None
         self._owner = os.getpid()
 
-    @property
-    def file(self) -> Path | None:
-        """Where it was written; None until it was."""
-        return self._file
-
     def start(self) -> None:
         if self._thread is None:
             self._owner = os.getpid()
-            self._file = self._target = None
+            self._target = None
             self._thread = SamplingThread(Machine(), self._interval_s, keep=self._keep, keep_every_s=KEEP_EVERY_S)
             self._thread.start()
             self._thread.go.set()
@@ -83,7 +77,6 @@ class RunCounters:
             stream.write(b',"baseTimeNanoseconds":%d,"traceEvents":[\n' % base_ns)
             stream.write(b",\n".join(counter_events(counted.tracks, header.pid, Clock(), base_ns)))
             stream.write(b"\n]}\n")
-        self._file = target
 
 
 def counters_of_run(session: RecordingSession, folder: Path) -> RunCounters | None:
@@ -112,11 +105,6 @@ class Resources:
         self._provenance = ProvenanceHold() if options.compiled_lines else None
         self._captures = CaptureHold(code) if options.compiled_lines else None
         self._run_counters = run_counters
-
-    @property
-    def run_counters(self) -> Path | None:
-        """The file with the counters of the whole run, once it is written."""
-        return None if self._run_counters is None else self._run_counters.file
 
     def take(self) -> None:
         """The recorder starts: code that is compiled, or captured, from here on knows its lines."""
