@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepscope.capture.audit.step_audit import StepAudit
 from deepscope.capture.machine_use import EndMemoryWatch
 from deepscope.capture.naming import check_folder, seen_from_here
 from deepscope.capture.notices import warn
@@ -39,22 +38,20 @@ class Recorder:
 
     A window is ended by the thread that opened it: by its step, by its `stop`, or as it ends. Nothing that goes wrong
     inside (a full disk, a profiler of somebody else's) reaches the run: it costs one `RecordingWarning`, and the
-    recorder does nothing from there on. Only wrong use raises.
+    recorder does nothing from there on. Only wrong use raises. A schedule that can open no further window ends the
+    recorder by itself: `step` and `stop` do nothing from there on.
 
-    `session`: whose recording it is, and how it is made. `plan`: the steps that are recorded; None records from `start`
-    to `stop`. `folder`: where the traces go, as seen from the
-    working folder of now; it is made when the first one is written. `first_step`: the number that
-    the first step has in the trace. `workers`: the clocks in data-loader workers, armed by the caller before a loader
-    starts them; without it the recorder arms its own when it starts. `counts_run`: whether the whole run's counters, if
-    the options ask for them, are this recorder's, from `start` to `stop`; a caller that records a run with several
-    recorders counts by itself. `around_exit`: entered before the process end, or SIGTERM, stops the recorder, and
-    left once its traces are written.
-
-    `owner`: recorders of one owner may be open at once and take turns. A recorder that starts while one of another
-    owner is open raises `NestedProfileError`, unless that one's `is_abandoned` says that nobody will stop it any more:
-    then it is ended.
-
-    A schedule that can open no further window ends the recorder by itself: `step` and `stop` do nothing from there on.
+    Args:
+        session: whose recording it is, and how it is made.
+        plan: the steps that are recorded; None records from `start` to `stop`.
+        folder: where the traces go, as seen from the working folder of now; it is made when the first one is written.
+        first_step: the number that the first step has in the trace.
+        owner: recorders of one owner may be open at once and take turns. A recorder that starts while one of another
+            owner is open raises `NestedProfileError`, unless that one's `is_abandoned` says that nobody will stop it
+            any more: then it is ended.
+        workers: the clocks in data-loader workers, armed before a loader starts them; else the recorder arms its own.
+        counts_run: whether the whole run's counters, if the options ask for them, are this recorder's.
+        around_exit: entered before the process end, or SIGTERM, stops the recorder; left once its traces are written.
     """
 
     def __init__(
@@ -71,19 +68,16 @@ class Recorder:
         around_exit: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.session = session
-        """Whose recording it is, and how it is made."""
         self._beginning = self._plan = Plan(WHOLE_BLOCK) if plan is None else plan
         self._folder = seen_from_here(folder)  # also where the program goes to another one later
         self._first_step = self._step = first_step
         self._owner = self if owner is None else owner
-        self._is_abandoned = is_abandoned
+        self.is_abandoned = is_abandoned
         self._given_workers = workers
         self._counts_run = counts_run
         self._around_exit = around_exit
         self._resources: Resources | None = None
         """Of a rank that records."""
-        self._audit: StepAudit | None = None
-        """Of the steps behind the first window."""
         self._memory_watch: EndMemoryWatch | None = None
         """Of a window in which no step has been made."""
         self._windows = RecorderWindows(self, session, self._folder, lambda: self._plan.schedule.numbers)
@@ -102,11 +96,6 @@ class Recorder:
         return self._resources
 
     @property
-    def run_counters(self) -> Path | None:
-        """The file with the counters of the whole run, once it is written."""
-        return None if self._resources is None else self._resources.run_counters
-
-    @property
     def _is_active(self) -> bool:
         return self._is_started and self.session.is_chosen and not self.session.is_forked
 
@@ -117,17 +106,12 @@ class Recorder:
     @property
     def is_at_rest(self) -> bool:
         """Whether it has ended, and looks at no steps behind its window."""
-        return self.is_stopped and (self._audit is None or self._audit.is_over)
+        return self.is_stopped and not self._windows.is_auditing
 
     @property
     def is_writing(self) -> bool:
         """Whether a trace is being written, beside the run."""
         return self._windows.saver.is_writing
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether nobody will stop this recorder, so that one of another owner may end it."""
-        return self._is_abandoned()
 
     @property
     def traces(self) -> list[Path]:
@@ -169,7 +153,7 @@ class Recorder:
     @property
     def _step_kind(self) -> StepKind:
         if self._windows.current is None:
-            is_busy = self.is_writing or not (self._audit is None or self._audit.is_over)
+            is_busy = self.is_writing or self._windows.is_auditing
             return StepKind.OTHER if is_busy else StepKind.PLAIN
         return StepKind.RECORDED if self.recording else StepKind.OTHER
 
@@ -208,8 +192,8 @@ class Recorder:
         if self._windows.has_left:
             self._windows.end_left()
         self._stop_memory_watch()
-        if self._audit is not None:
-            self._audit.step()
+        if self._windows.audit is not None:
+            self._windows.audit.step()
         if self._is_active:
             before = self._windows.current
             self.timer.next(self._step_kind)
@@ -218,8 +202,11 @@ class Recorder:
                 self.timer.begin(self._step_kind)
         elif self.timer.is_awaited:  # its plan is over
             self.timer.next(self._step_kind)
-        if self._audit is not None:
-            self._begin_audit(self._audit)
+        if (audit := self._windows.audit) is not None:
+            if self._windows.current is None:
+                audit.begin()  # with the step behind the window
+            elif not audit.has_begun:
+                audit.stop(_NO_ROOM)
 
     @set_apart
     @guarded
@@ -229,15 +216,15 @@ class Recorder:
         A window with steps in it is saved, and its cycle is over; one without any begins with `resume`. A recording by
         the clock, or of a whole block, goes on.
         """
-        if self._audit is not None and self._audit.has_begun:
-            self._audit.pause()
+        if (audit := self._windows.audit) is not None and audit.has_begun:
+            audit.pause()
         plan, window = self._plan, self._windows.current
         if not self._is_active or not plan.schedule.has_cycles:
             return
         has_steps = window is not None and window.is_recording and window.steps > 0
         if window is not None and has_steps:
             window.has_begun_step = False
-            self._close(window)
+            self._windows.close(is_audited=True)
         else:
             self._windows.put_off()
         self._plan = plan.cut_before(is_cycle_over=has_steps)
@@ -251,13 +238,6 @@ class Recorder:
             if self._windows.current is None:
                 self._follow_plan()
             self.timer.begin(self._step_kind)
-
-    def _begin_audit(self, audit: StepAudit) -> None:
-        """With the step behind the window, once nothing of another one's is under way."""
-        if self._windows.current is None:
-            audit.begin()
-        elif not audit.has_begun:
-            audit.stop(_NO_ROOM)
 
     @guarded
     def _advance(self) -> None:
@@ -296,7 +276,7 @@ class Recorder:
             f"the window ends early{recorded}: torch may take {needed} of memory to end it, and {free} are free; "
             f"{fewer} for a shorter time"
         )
-        self._close(window, complete=False, is_audited=bool(recorded))
+        self._windows.close(complete=False, is_audited=bool(recorded))
 
     @guarded
     def _end_without_steps(self, shortage: tuple[int, int]) -> None:
@@ -320,7 +300,7 @@ class Recorder:
             elif move is not Move.CLOSE and move is not Move.SET_ASIDE:
                 self._open(is_reserve=move is Move.OPEN_IN_RESERVE)
         elif move is Move.CLOSE:
-            self._close(window)
+            self._windows.close(is_audited=window.steps > 0 or self._plan.schedule.has_cycles)
         elif move is Move.SET_ASIDE:
             self._windows.set_aside()
         elif window.is_recording and not self._windows.is_reserve:
@@ -334,15 +314,6 @@ class Recorder:
             self._memory_watch = EndMemoryWatch(self._windows.shortage, self._end_without_steps)
         self._windows.open(None if is_whole else self._step, is_reserve=is_reserve)
 
-    def _close(self, window: Window, *, complete: bool = True, is_audited: bool | None = None) -> None:
-        """End and save a window; steps behind it may be audited where it is `complete`, unless `is_audited` says."""
-        if is_audited is None:
-            is_audited = complete and (window.steps > 0 or self._plan.schedule.has_cycles)
-        may_audit = self._audit is None and self.session.options.audit
-        audit = StepAudit(self.session.user_code) if is_audited and may_audit else None
-        if self._windows.close(complete=complete, audit=audit):
-            self._audit = audit or self._audit
-
     def fail(self, error: BaseException) -> None:
         """An exception is about to end the run: look what it was about before it lets go of what it holds."""
         if self._windows.current is not None and self.recording:
@@ -353,7 +324,7 @@ class Recorder:
         if self.session.is_forked:
             return
         self._stop_memory_watch()
-        self._end_audit()
+        self._windows.end_audit()
         self.timer.end()
         if self._windows.has_left:
             self._windows.end_left()
@@ -378,10 +349,6 @@ class Recorder:
             with held_back():
                 self._give_up()
 
-    def _end_audit(self) -> None:
-        if self._audit is not None:
-            self._audit.stop()
-
     def _leave(self) -> None:
         """No window will open any more."""
         self._is_started, self.is_stopped = False, True
@@ -398,7 +365,7 @@ class Recorder:
         Returns whether they are; with a time-out they may not be.
         """
         self._windows.saver.is_awaited = True
-        self._end_audit()
+        self._windows.end_audit()
         self.timer.release()
         if not self._windows.saver.wait(timeout_s):
             return False
@@ -445,7 +412,7 @@ class Recorder:
     def _give_up(self) -> None:
         """After an error: leave nothing installed, and do nothing from here on."""
         self._stop_memory_watch()
-        self._end_audit()
+        self._windows.end_audit()
         open_recorders.forget(self)
         self._leave()
         self._windows.discard()

@@ -75,6 +75,8 @@ class RecorderWindows:
         self.timer = StepTimer()
         self.current: Window | None = None
         """The one that is prepared or open."""
+        self.audit: StepAudit | None = None
+        """Of the steps behind the first window."""
         self.is_reserve = False
         """Whether that one is recorded in case the run ends before the first window of the plan."""
         self.is_exiting = False
@@ -93,6 +95,16 @@ class RecorderWindows:
     @property
     def is_recording(self) -> bool:
         return self.current is not None and self.current.is_recording and not self._session.is_forked
+
+    @property
+    def is_auditing(self) -> bool:
+        """Whether steps behind a window are looked at, or are to be."""
+        return self.audit is not None and not self.audit.is_over
+
+    def end_audit(self) -> None:
+        """No trace waits any more for steps behind its window."""
+        if self.audit is not None:
+            self.audit.stop()
 
     @property
     def has_left(self) -> bool:
@@ -140,17 +152,19 @@ class RecorderWindows:
         if reserve is not None:
             reserve.discard()
 
-    def close(self, *, complete: bool = True, audit: StepAudit | None = None) -> bool:
-        """End and save the window; whether that is done, and not left to another thread."""
+    def close(self, *, complete: bool = True, is_audited: bool = False) -> None:
+        """End and save the window; steps behind the first one that `is_audited` are looked at if the options say so."""
         if self._leave_to_its_thread(complete=complete) or self.current is None:
-            return False
+            return
         with held_back():
             window, self.current = self.current, None
             self._end(window)
             self.drop_reserve()
+            may_audit = self.audit is None and self._session.options.audit
+            audit = StepAudit(self._session.user_code) if is_audited and may_audit else None
             self._save(self._exported(window, complete=complete, audit=audit))
         self.end_with_what_is_saved()
-        return True
+        self.audit = audit or self.audit
 
     def put_off(self) -> None:
         """Drop the window: the next one begins later."""

@@ -152,8 +152,9 @@ def known_or(otherwise: Part, what: str, find: Callable[[], Part], notes: list[s
 
 
 class _Participant(Protocol):
-    @property
-    def is_abandoned(self) -> bool: ...
+    is_abandoned: Callable[[], bool]
+    """Whether nobody will stop it."""
+
     def fail(self, error: BaseException) -> None: ...
     def stop(self, *, complete: bool = True) -> None: ...
 
@@ -175,7 +176,7 @@ def enter(recorder: _Participant, owner: object) -> None:
     """
     _forget_parent_process()
     others = [entry.recorder for entry in _open if entry.owner is not owner]
-    if not all(other.is_abandoned for other in others):
+    if not all(other.is_abandoned() for other in others):
         raise NestedProfileError(
             "a DeepScope recording is already open in this process; stop it before starting another "
             "(one around the other, or deepscope.profile inside a Trainer with profiler='deep')"
