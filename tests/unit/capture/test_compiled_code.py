@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +148,20 @@ def test_a_line_is_of_the_innermost_function_of_that_name(tmp_path: Any) -> None
     assert function_at(str(path), 7, "forward") == ("Net.forward.<locals>.forward", 6)
     assert function_at(str(path), 5, "other") == ("other", 0)
     assert function_at(str(tmp_path / "none.py"), 5, "f") == ("f", 0)
+
+
+def test_each_window_looks_up_functions_in_the_files_of_its_time(tmp_path: Path) -> None:
+    path = tmp_path / "edited.py"
+
+    def row(frame: PythonFrame, caller: int) -> SourcePlace:
+        return SourcePlace(0, frame.line, function_at(str(path), frame.line, frame.function)[0], caller)
+
+    broken = CompiledRecord(breaks=[Broken((PythonFrame(str(path), 3, "f"),), "")])
+    names = []
+    for text in ("class A:\n    def f(x):\n        return x\n", "class B:\n    def f(x):\n        return x\n"):
+        path.write_text(text)
+        names += [place.function for place in compiled_code(broken, row).places]
+    assert names == ["A.f", "B.f"]
 
 
 class Inductor(types.ModuleType):

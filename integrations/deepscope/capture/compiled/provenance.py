@@ -53,6 +53,7 @@ def frames_of(stack: str) -> tuple[PythonFrame, ...]:
 
 def compiled_code(record: CompiledRecord, row_of: Callable[[PythonFrame, int], SourcePlace]) -> CompiledCode:
     """The tables of compiled code; `row_of` makes the row of a frame, given the number of its caller's."""
+    _functions.cache_clear()  # a file may have been edited, and imported anew, since the window before
     code = CompiledCode()
     places = _Places(row_of)
     sources = 0
