@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from deepscope.capture.on_demand.messages import (
     encode,
 )
 from deepscope.capture.on_demand.places import ControlEntry, is_own, make_private, write_private
+from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
 from deepscope.errors import ControlError
 
 _LENGTH = struct.Struct("!I")
@@ -73,7 +75,7 @@ class ControlServer:
             control.close()
             self._socket = None
             raise
-        _servers.append(self)
+        _servers.add(self)
 
     @property
     def _entry_path(self) -> Path:
@@ -95,8 +97,7 @@ class ControlServer:
             with suppress(OSError):
                 control.shutdown(socket.SHUT_RDWR)  # else accept() on the other thread would go on
             control.close()
-        if self in _servers:
-            _servers.remove(self)
+        _servers.discard(self)
 
     def abandon(self) -> None:
         """In a forked child: the control server is the parent's."""
@@ -214,17 +215,7 @@ def peer(connection: socket.socket) -> int:
         return -1
 
 
-_servers: list[ControlServer] = []
-
-
-def _after_fork() -> None:
-    for control in tuple(_servers):
-        control.abandon()
-    _servers.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_servers: weakref.WeakSet[ControlServer] = abandoned_in_children()
 
 
 _PATIENCE_SECONDS = 5.0
