@@ -170,7 +170,7 @@ class IdleRecorder:
                 if order.is_held and not order.is_at_once and self.count == order.begin:
                     self._begin(order)
             elif order.thread == self._thread:
-                self._go_on(order)
+                self._go_on(order, order.recorder)
 
     def _begin(self, order: Order) -> None:
         from deepscope.capture.options import checked_options
@@ -193,48 +193,38 @@ class IdleRecorder:
             raise
         order.state = "recording"
         self.on_open()
-        self._look_at(order)
+        if recorder.is_stopped:
+            self._close(order, recorder)
 
-    def _go_on(self, order: Order) -> None:
-        recorder = order.recorder
-        assert recorder is not None
+    def _go_on(self, order: Order, recorder: Recorder) -> None:
         if order.is_ending and not recorder.recording:  # whoever asked has gone in the warm-up
-            self._close(order)
+            self._close(order, recorder)
             return
         if not order.is_at_once:
             order.recorded = max(0, min(self.count, order.end or self.count) - order.first)
         recorder.step()
-        if order.is_ending or (order.end is not None and self.count >= order.end):
-            self._close(order)
-        else:
-            self._look_at(order)
+        is_last = order.end is not None and self.count >= order.end
+        if order.is_ending or is_last or recorder.is_stopped:  # a recorder that gave up has said why
+            self._close(order, recorder)
 
-    def _look_at(self, order: Order) -> None:
-        """A recorder that gave up has said why."""
-        if order.recorder is not None and order.recorder.is_stopped:
-            self._close(order)
-
-    def _close(self, order: Order, *, complete: bool = True) -> None:
+    def _close(self, order: Order, recorder: Recorder, *, complete: bool = True) -> None:
         """The window ends; another thread waits until it is saved."""
-        recorder = order.recorder
-        assert recorder is not None
         order.state = "saving"
         try:
             if order.is_dropped:
                 recorder.discard()
             recorder.stop(complete=complete)
         finally:  # a signal's handler may have raised
-            self._wait_beside(order)
+            self._wait_beside(order, recorder)
 
-    def _wait_beside(self, order: Order) -> None:
+    def _wait_beside(self, order: Order, recorder: Recorder) -> None:
+        waiting = threading.Thread(target=self._wait, args=(order, recorder), name="deepscope-on-demand", daemon=True)
         try:
-            threading.Thread(target=self._wait, args=(order,), name="deepscope-on-demand", daemon=True).start()
+            waiting.start()
         except RuntimeError:  # the interpreter is ending
-            self._wait(order)
+            self._wait(order, recorder)
 
-    def _wait(self, order: Order) -> None:
-        recorder = order.recorder
-        assert recorder is not None
+    def _wait(self, order: Order, recorder: Recorder) -> None:
         with suppress(Exception):
             recorder.wait()
         notices.hear(None)
@@ -392,7 +382,7 @@ class IdleRecorder:
             elif order.recorder is None:
                 self._begin(order)
             elif order.is_ending and order.thread == threading.get_ident():
-                self._close(order)
+                self._close(order, order.recorder)
 
     def _stop(self, request: ControlRequest) -> None:
         order = self._mine(request)
@@ -423,7 +413,7 @@ class IdleRecorder:
             if order is not None and order.recorder is not None:
                 recorded = order.recorded if order.steps is None else f"{order.recorded} of {order.steps}"
                 order.notes.append(f"{why}: the window ends after {recorded} steps")
-                self._close(order, complete=complete)
+                self._close(order, order.recorder, complete=complete)
 
     def finish(self) -> None:
         """The program ends: a window that is open is saved with what it has, and none is opened any more."""
@@ -439,5 +429,5 @@ class IdleRecorder:
         frame = sys._current_frames().get(self._thread)
         if frame is None:
             return []
-        summary = traceback.extract_stack(frame, limit=None)
+        summary = traceback.extract_stack(frame)
         return [f"{one.filename}:{one.lineno} {one.name}"[:500] for one in summary[-_STACK_LINES:]]

@@ -144,7 +144,7 @@ def _frameworks() -> dict[str, type]:
 def _epochs(trainers: list[Any]) -> int:
     """The most that one of transformers' Trainers is to run; 0 where that is not known."""
     with suppress(Exception):
-        return max(0, *(int(one.state.num_train_epochs) for one in trainers))
+        return max([0, *(int(one.state.num_train_epochs) for one in trainers)])
     return 0
 
 
