@@ -20,8 +20,6 @@ from deepscope.capture import torch_compat
 from deepscope.capture.dynamo import hide_modules, undisturbed
 from deepscope.capture.lines import emit
 from deepscope.capture.lines.emit import make_pair
-from deepscope.capture.memory import storages as value_storages
-from deepscope.capture.memory.storages import storages
 from deepscope.capture.nested_tensors import tensors_in
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.process_hooks.interrupts import held_back
@@ -44,6 +42,36 @@ Holding = tuple[int, Any]
 PARAMETERS, GRADIENTS, OPTIMIZER, INPUTS, ACTIVATIONS = range(len(HELD_KINDS))
 
 _MOST_NODES = 300_000
+_DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xla": 9, "xpu": 12, "mps": 13, "hpu": 15, "mtia": 19}
+"""torch's DeviceType as its memory events have it; ROCm's devices call themselves `cuda`, too."""
+_OTHER = 20
+"""PrivateUse1: devices from outside torch."""
+
+
+def storages(kind: int, value: Any) -> Iterator[Held]:
+    """The storages of all tensors in a value; those that lie nowhere (fake, meta, released) are left out."""
+    found = tensors_in(value)
+    while True:
+        try:
+            held = _held(kind, next(found))
+        except StopIteration:
+            return
+        except Exception:  # noqa: BLE001, S112  a tensor of somebody's own kind, which has no storage to show
+            continue
+        if held is not None:
+            yield held
+
+
+def _held(kind: int, tensor: torch.Tensor) -> Held | None:
+    device = tensor.device
+    if device.type == "meta":
+        return None
+    storage = tensor.untyped_storage()
+    address, size = storage.data_ptr(), storage.nbytes()
+    if not address or not size:
+        return None
+    index = -1 if device.type == "cpu" or device.index is None else device.index
+    return Held(kind, _DEVICE_TYPES.get(device.type, _OTHER), index, address, size)
 
 
 class LiveObjects:
@@ -181,7 +209,7 @@ class MemorySurveys:
     def begin(self) -> None:
         """Look for what is there already, and watch what comes; torch records by now."""
         self._is_open = True
-        hide_modules((sys.modules[__name__], value_storages, torch_compat, emit, span_names, optimizer_steps))
+        hide_modules((sys.modules[__name__], torch_compat, emit, span_names, optimizer_steps))
         if not torch_compat.shows_saved_values():
             self.account.warnings.append(_NO_ACTIVATIONS)
         found: list[LiveObjects] = []
