@@ -217,31 +217,20 @@ def autocast_type() -> str:
     return ""
 
 
-def watch_loaders(around: Callable[[Any], AbstractContextManager[None]] | None) -> None:
-    """Have every data loader that starts worker processes do so inside `around(loader)`; with None no longer.
+def watch_loaders(around: Callable[[Any], AbstractContextManager[None]]) -> Callable[[], None]:
+    """Have every data loader that starts worker processes do so inside `around(loader)`; returns the way out.
 
-    Torch tells nobody of it, so the iterator that starts them is wrapped. Where a torch has no such iterator, nothing
-    is watched.
+    Torch tells nobody of it, so the iterator that starts them is wrapped.
     """
-    kind: Any = getattr(torch.utils.data.dataloader, "_MultiProcessingDataLoaderIter", None)
-    start = getattr(kind, "__init__", None)
-    if start is None:
-        return
-    original = getattr(start, "deepscope_original", None)
-    if around is None:
-        if original is not None:
-            kind.__init__ = original
-        return
-    if original is not None:
-        return
 
-    @functools.wraps(start)
-    def watched(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
-        with around(loader):
-            start(self, loader, *args, **kwargs)
+    def wrap(start: Callable[..., None]) -> Callable[..., None]:
+        def watched(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+            with around(loader):
+                start(self, loader, *args, **kwargs)
 
-    watched.deepscope_original = start  # type: ignore[attr-defined]
-    kind.__init__ = watched
+        return watched
+
+    return _wrapped(getattr(torch.utils.data.dataloader, "_MultiProcessingDataLoaderIter", None), "__init__", wrap)
 
 
 def plain_tensors() -> AbstractContextManager[Any]:
@@ -295,16 +284,13 @@ def next_node_number() -> int:
 
 
 def running_node_number() -> int | None:
-    """The number of the node whose backward work runs on this thread; None outside a backward pass.
-
-    Where torch does not tell, all is outside.
-    """
+    """The number of `running_node`; None for none."""
     node = running_node()
     return None if node is None else int(node._sequence_nr())
 
 
 def running_node() -> Any:
-    """The node itself."""
+    """The node whose backward work runs on this thread; None outside a backward pass, and where torch does not tell."""
     running = getattr(torch._C, "_current_autograd_node", None)
     return running() if running is not None else None
 
@@ -379,7 +365,7 @@ def watch_backward(around: Callable[..., Callable[[], None]]) -> Callable[[], No
 
 def _wrapped(place: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Callable[[], None]:
     """Put what `wrap` makes of a function in its place; returns the way out. Nothing where a torch does not have it."""
-    original = getattr(place, name, None)
+    original = None if place is None else getattr(place, name, None)
     if original is None:
         return lambda: None
     wrapper = functools.wraps(original)(wrap(original))

@@ -56,11 +56,6 @@ class _Flag:
         with (folder / _FLAG_FILE).open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _FLAG.size)
 
-    @classmethod
-    def create(cls, folder: Path) -> _Flag:
-        (folder / _FLAG_FILE).write_bytes(_FLAG.pack(0))
-        return cls(folder)
-
     @property
     def window(self) -> int:
         """The open window's number; 0 while none is."""
@@ -96,7 +91,6 @@ class _WorkerInit:
         self._user_code = user_code
 
     def __call__(self, worker_id: int) -> None:
-        """Called by torch in the worker."""
         with suppress(OSError):  # the folder is gone where a worker starts after its recording
             _follow_batches(self.folder, self._user_code)
         if self.inner is not None:
@@ -269,14 +263,17 @@ class WorkerClocks:
             self._owner = os.getpid()
             try:
                 self._folder = Path(tempfile.mkdtemp(prefix=workers_prefix()))
-                self._flag = _Flag.create(self._folder)
+                (self._folder / _FLAG_FILE).write_bytes(_FLAG.pack(0))
+                self._flag = _Flag(self._folder)
             except OSError as error:
                 self.disarm()
                 warn("data-loader workers are not timed", error)
                 return
             weakref.finalize(self, _remove, self._folder, self._owner)
         _armed.add(self)
-        torch_compat.watch_loaders(_following)
+        global _unwatch
+        if _unwatch is None:
+            _unwatch = torch_compat.watch_loaders(_following)
 
     def open_window(self) -> None:
         """Time the lines of each batch that is begun from here on."""
@@ -297,8 +294,10 @@ class WorkerClocks:
     def retire(self) -> None:
         """Let workers that start from here on take no part; what the others report can still be collected."""
         _armed.discard(self)
-        if not _armed:
-            torch_compat.watch_loaders(None)
+        global _unwatch
+        if not _armed and _unwatch is not None:
+            _unwatch()
+            _unwatch = None
 
     def disarm(self) -> None:
         """Take no more part; the folder goes. Workers that still run notice that nothing is timed any more."""
@@ -365,6 +364,8 @@ def _read(path: Path) -> WorkerTiming | None:
 
 
 _armed: weakref.WeakSet[WorkerClocks] = weakref.WeakSet()
+_unwatch: Callable[[], None] | None = None
+"""Ends the watch over loaders; None while there is none."""
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ import torch
 
 import deepscope
 from deepscope.capture import torch_compat
+from deepscope.capture.lines import UserCode
 from deepscope.capture.process_facts import describe_device
 from deepscope.capture.process_hooks.users_profiler import GiveWay
+from deepscope.capture.workers import WorkerClocks
 from deepscope.trace.format.span_names import OFF_CPU_CATEGORY, RECORDING_CATEGORY
 from recorded import TESTS, hide_what_is_alive, load, scopes_of, step_names
 
@@ -202,3 +205,19 @@ def test_amdsmi_is_at_work_when_it_is_asked(cuda: SimpleNamespace, monkeypatch: 
     monkeypatch.setitem(sys.modules, "amdsmi", None)
     begun.clear()
     assert torch_compat.devices_in_use() == ("amd", ((0, -1), (2, -1)))
+
+
+def test_what_somebody_else_puts_over_the_watch_of_loaders_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = torch.utils.data.dataloader._MultiProcessingDataLoaderIter
+    monkeypatch.setattr(kind, "__init__", kind.__init__)  # as it is now, behind the test
+    clocks = WorkerClocks(UserCode.find())
+    clocks.arm()
+    ours = kind.__init__
+
+    @functools.wraps(ours)
+    def theirs(*args: object) -> None:
+        ours(*args)
+
+    kind.__init__ = theirs  # type: ignore[method-assign]
+    clocks.disarm()
+    assert kind.__init__ is theirs
