@@ -1,4 +1,4 @@
-"""The thread that samples counters: it sleeps for nearly all of the time, and wakes less often where they are dear."""
+"""The thread that samples counters: it sleeps nearly all of the time, and wakes less often where they are expensive."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def counter_events(tracks: Sequence[CounterTrack], pid: int, clock: Clock, base_
 
 INTERVAL_S = 0.1
 MOST_SHARE = 0.005
-"""Of a core's time the thread takes at most so much: where a sample is dear, the interval grows."""
+"""Of a core's time the thread takes at most so much: where a sample is expensive, the interval grows."""
 LOOK_EVERY_S = 1.0
 """So often the thread asks what can be counted by now: a program may come to its device long after the beginning."""
 _PATIENCE_S = 2.0
@@ -333,7 +333,7 @@ class SamplingThread(threading.Thread):
                 for samples in self._all_samples():
                     samples.thin()
                 least_s *= 2
-            interval_s = max(least_s, median_low(self._costs_s[-5:]) / MOST_SHARE)  # the first is often the dearest
+            interval_s = max(least_s, median_low(self._costs_s[-5:]) / MOST_SHARE)  # the first often costs most
             del self._costs_s[:-5]
             if self._keep is not None and time.monotonic() - kept_s >= self._keep_every_s:
                 kept_s = time.monotonic()

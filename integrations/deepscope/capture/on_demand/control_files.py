@@ -171,7 +171,7 @@ class FileClient:
         if answer.accepted and request.kind in {"start", "now"}:
             self._asked = request.id
         self._state = answer.state
-        answer.traces = [self._here(path) for path in answer.traces]
+        answer.traces = [self._local_path(path) for path in answer.traces]
         return answer
 
     def _write(self, words: bytes) -> None:
@@ -180,13 +180,13 @@ class FileClient:
         except OSError as error:
             raise ControlError(f"{self._ask}: {error.strerror or error}") from None
 
-    def _here(self, trace: str) -> str:
+    def _local_path(self, trace: str) -> str:
         """A trace by the name that its folder has on this side."""
         path = self._path.parent.parent / Path(trace).name
         return str(path) if path.exists() else trace
 
     def leave(self) -> None:
-        """What is still open is to end; the files of the visit go."""
+        """What is still open is to end; its files go."""
         with suppress(OSError, ControlError):
             self._answer.unlink(missing_ok=True)
             self._ask.unlink(missing_ok=True)

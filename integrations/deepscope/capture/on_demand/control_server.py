@@ -1,4 +1,4 @@
-"""The control: a Unix socket of the user's own, and a thread that waits at it without ever waking up by itself."""
+"""The control server: a Unix socket that its user alone can reach, and a thread that sleeps until somebody connects."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from deepscope.errors import ControlError
 _LENGTH = struct.Struct("!I")
 _MOST_AT_ONCE = 8
 _SILENCE_SECONDS = 60
-"""Whoever says nothing for so long has gone."""
-_LAST_WORDS_SECONDS = 1.0
-"""How long the end of the process waits for whoever is to hear what became of the window."""
+"""A client that sends nothing for so long is gone."""
+_CLOSE_TIMEOUT_SECONDS = 1.0
+"""How long the end of the process waits for clients to read what became of the window."""
 
 
 class ControlServer:
@@ -55,8 +55,8 @@ class ControlServer:
         self._socket: socket.socket | None = None
         self._connections: set[socket.socket] = set()
         self._pid = os.getpid()
-        self._nobody = threading.Event()
-        self._nobody.set()
+        self._is_unconnected = threading.Event()
+        self._is_unconnected.set()
 
     def open(self) -> None:
         """Raises `OSError` or `ControlError` where no socket can be had."""
@@ -82,10 +82,10 @@ class ControlServer:
         return self.path.with_suffix(".json")
 
     def close(self) -> None:
-        """Whoever waits for a window may still hear what became of it; then the control server is gone."""
+        """Give clients time to read what became of their window; then the control server is gone."""
         if os.getpid() != self._pid or self._socket is None:
             return
-        self._nobody.wait(_LAST_WORDS_SECONDS)
+        self._is_unconnected.wait(_CLOSE_TIMEOUT_SECONDS)
         self._shut()
         for path in (self._entry_path, self.path):
             with suppress(OSError):
@@ -121,11 +121,11 @@ class ControlServer:
                 connection.close()
                 continue
             self._connections.add(connection)
-            self._nobody.clear()
+            self._is_unconnected.clear()
             try:
                 _start(lambda one=connection: self._serve(one), "deepscope-control-client")  # type: ignore[misc]
             except RuntimeError:
-                self._part(connection)
+                self._end_connection(connection)
 
     def _is_open(self, control: socket.socket) -> bool:
         return self._socket is control
@@ -153,14 +153,14 @@ class ControlServer:
         finally:
             if asked:
                 self._let_go(asked)
-            self._part(connection)
+            self._end_connection(connection)
 
-    def _part(self, connection: socket.socket) -> None:
+    def _end_connection(self, connection: socket.socket) -> None:
         self._connections.discard(connection)
         with suppress(OSError):
             connection.close()
         if not self._connections:
-            self._nobody.set()
+            self._is_unconnected.set()
 
 
 def _start(action: Callable[[], None], name: str) -> None:
@@ -181,19 +181,19 @@ def send(connection: socket.socket, words: bytes) -> None:
 
 def receive(connection: socket.socket) -> bytes | None:
     """One message; None where the other side has gone. Raises `ControlError` for one that is too long or ends early."""
-    head = _exactly(connection, _LENGTH.size)
+    head = _receive_exactly(connection, _LENGTH.size)
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
     if length > LIMIT_BYTES:
         raise ControlError(f"a message of {length:,} bytes; {LIMIT_BYTES:,} are the limit")
-    words = _exactly(connection, length)
+    words = _receive_exactly(connection, length)
     if words is None and length:
         raise ControlError("a message that ends early")
     return words or b""
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes | None:
+def _receive_exactly(connection: socket.socket, count: int) -> bytes | None:
     found = bytearray()
     while len(found) < count:
         piece = connection.recv(count - len(found))
@@ -246,7 +246,7 @@ class SocketClient:
 
     def __init__(self, entry: ControlEntry) -> None:
         self.entry = entry
-        self._unheard = 0
+        self._unread = 0
         """Requests whose answers have not come so far; they come before the next one's."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -284,11 +284,11 @@ class SocketClient:
 
     def ask(self, request: ControlRequest) -> ControlAnswer:
         try:
-            while self._unheard:
-                self._hear()
+            while self._unread:
+                self._read_answer()
             send(self._socket, encode(request))
-            self._unheard += 1
-            words = self._hear()
+            self._unread += 1
+            words = self._read_answer()
         except TimeoutError:
             raise self._silent() from None
         except OSError:
@@ -297,9 +297,9 @@ class SocketClient:
             raise self._gone()
         return decode_answer(words)
 
-    def _hear(self) -> bytes | None:
+    def _read_answer(self) -> bytes | None:
         words = receive(self._socket)
-        self._unheard -= 1
+        self._unread -= 1
         return words
 
     def _gone(self) -> GoneError:

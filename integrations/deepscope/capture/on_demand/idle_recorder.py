@@ -1,4 +1,4 @@
-"""A recorder that sleeps until it is asked: it counts steps, and records a window when a request says so.
+"""A recorder that is idle until it is asked: it counts steps, and records a window when a request says so.
 
 While nobody asks it costs a number and three readings of clocks each step. Requests come on another thread; windows
 open and close on the thread that makes the steps, between two of them.
@@ -78,8 +78,8 @@ class IdleRecorder:
         self.is_joined = False
         """Whether the job ran already when steps began to be counted."""
         self.count = 0
-        self.looks: Callable[[], None] | None = None
-        """Called at each step; for control servers that nobody waits at."""
+        self.on_step: Callable[[], None] | None = None
+        """Called at each step: a control server without a thread looks for requests then."""
         self.traces: list[Path] = []
         """Of all windows so far."""
         self._facts = facts
@@ -129,8 +129,8 @@ class IdleRecorder:
         else:
             self._at_boundary()
             self._timer.begin(StepKind.OTHER)
-        if self.looks is not None:
-            self.looks()
+        if self.on_step is not None:
+            self.on_step()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -141,7 +141,7 @@ class IdleRecorder:
         finally:
             if self._is_called_meanwhile:
                 self._is_called_meanwhile = False
-                call_soon(self._here)
+                call_soon(self._act_on_main_thread)
 
     @contextmanager
     def _acting(self) -> Iterator[Order | None]:
@@ -259,7 +259,7 @@ class IdleRecorder:
             "look": lambda _: None,
             "start": self._propose,
             "end": self._propose_end,
-            "commit": self._hold,
+            "commit": self._commit,
             "now": self._now,
             "stop": self._stop,
             "drop": self._drop,
@@ -335,14 +335,14 @@ class IdleRecorder:
         if self.count >= step:
             raise _LateError(f"step {step} is too early: the job is at step {self.count}")
 
-    def _mine(self, request: ControlRequest) -> Order:
+    def _order_of(self, request: ControlRequest) -> Order:
         order = self._order
         if order is None or order.id != request.id:
             raise ControlError("there is no window of this id")
         return order
 
-    def _hold(self, request: ControlRequest) -> None:
-        order = self._mine(request)
+    def _commit(self, request: ControlRequest) -> None:
+        order = self._order_of(request)
         if order.proposed_end is not None:
             self._check_ahead(order.proposed_end)
             order.end, order.proposed_end = order.proposed_end, None
@@ -351,7 +351,7 @@ class IdleRecorder:
             order.is_held = True
 
     def _propose_end(self, request: ControlRequest) -> None:
-        order = self._mine(request)
+        order = self._order_of(request)
         if order.is_over:  # Another stage of a Trainer began meanwhile, say: what there is is being saved.
             return
         if not order.is_held or request.step <= order.first:
@@ -364,11 +364,11 @@ class IdleRecorder:
         order.is_held = order.is_at_once = True
         order.first_number = self.count + order.warmup  # less the warm-up that a whole block does not have
         self._order = order
-        if not call_soon(self._here):
+        if not call_soon(self._act_on_main_thread):
             self._order = None
             raise ControlError("this Python takes no call on its main thread")
 
-    def _here(self) -> None:
+    def _act_on_main_thread(self) -> None:
         """On the main thread, at any moment of the program: begins or ends a window that does not wait for a step."""
         if not self.is_of_this_process:
             return
@@ -385,7 +385,7 @@ class IdleRecorder:
                 self._close(order, order.recorder)
 
     def _stop(self, request: ControlRequest) -> None:
-        order = self._mine(request)
+        order = self._order_of(request)
         if order.is_over:
             return
         if order.recorder is None:
@@ -393,10 +393,10 @@ class IdleRecorder:
             return
         order.is_ending = True
         if order.is_at_once:
-            call_soon(self._here)
+            call_soon(self._act_on_main_thread)
 
     def _drop(self, request: ControlRequest) -> None:
-        order = self._mine(request)
+        order = self._order_of(request)
         order.is_dropped = True
         self._stop(request)
 

@@ -1,7 +1,6 @@
-"""What is said through a control: one request, one answer, each a JSON object of bounded size.
+"""The messages of a control server and its clients: one request, one answer, each a JSON object of bounded size.
 
-The job's side reads them from whoever got as far as the control, so nothing in them is believed: names are of known
-letters, numbers have bounds, and no field names a path.
+The job does not trust what it reads: names are of known letters, numbers have bounds, and no field names a path.
 """
 
 from __future__ import annotations

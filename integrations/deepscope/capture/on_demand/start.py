@@ -42,7 +42,7 @@ class _Control(Protocol):
 
 
 class OnDemand:
-    """A dormant recorder with its control, from `open` to `close`, which is also the end of the process.
+    """An idle recorder with its control server, from `open` to `close`, which is also the end of the process.
 
     Steps are those of the torch optimizer that steps first, until `step` is called: from then on they are the caller's.
     The object may be called in place of `step`, with whatever a loop passes to its callbacks.
@@ -143,7 +143,7 @@ class OnDemand:
             from deepscope.capture.on_demand.control_files import ControlFiles
 
             files = ControlFiles(dormant.folder, self._entry("files"), dormant.answer, dormant.let_go)
-            dormant.looks = files.look
+            dormant.on_step = files.look
             return files
         if not hasattr(socket, "AF_UNIX"):
             raise ControlError("this system has no sockets that are files")

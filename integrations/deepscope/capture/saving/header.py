@@ -75,9 +75,9 @@ class RecordingSession:
         self._trainer = trainer
         self._run_id = ""
         self._agreed_run_id: str | None = None
-        self._look_who_we_are()
+        self._find_rank()
 
-    def _look_who_we_are(self) -> None:
+    def _find_rank(self) -> None:
         """A process group may come up after the recording was made, and it alone may know the rank (`mp.spawn`)."""
         self.rank = process.find_rank() if self._given_rank is None else self._given_rank
         program = process.program_name(self.user_code.root) if self._name else ""
@@ -102,7 +102,7 @@ class RecordingSession:
     def begin(self) -> None:
         """The recorder starts, maybe once more: a run of its own unless it was given one."""
         self.pid = os.getpid()
-        self._look_who_we_are()
+        self._find_rank()
         warn_if_nobody(self._choice, self.rank, self.world_size)
         self._run_id = self._given_run_id or process.new_run_id()
         self._agreed_run_id = None
