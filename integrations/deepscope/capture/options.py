@@ -169,9 +169,8 @@ class RecordingOptions(Configuration):
             object.__setattr__(self, "activities", tuple(self.activities))
 
     def _check_time(self) -> None:
-        defaults = {field.name: field.default for field in fields(self)}
         if self.time is None:
-            if self.after != defaults["after"]:
+            if self.after != _DEFAULTS["after"]:
                 raise OptionError("after", self.after, "goes with a time to record")
             return
         for name, least in (("time", 1e-3), ("after", 0)):
@@ -179,7 +178,7 @@ class RecordingOptions(Configuration):
             if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e9:
                 raise OptionError(name, value, "must be seconds")
         for name in ("wait", "active", "repeat", "skip_first", "schedule"):
-            if getattr(self, name) != defaults[name]:
+            if getattr(self, name) != _DEFAULTS[name]:
                 raise OptionError(name, getattr(self, name), "counts steps, and does not go with a time to record")
 
     def _check_counters(self) -> None:
@@ -193,9 +192,8 @@ class RecordingOptions(Configuration):
 
     def _choose_topics(self) -> None:
         """Of other options only those that are not at their default can be known here to have been given."""
-        defaults = {field.name: field.default for field in fields(self)}
-        chosen = topic_names(self.topics, defaults)
-        given = {name: value for name in defaults if (value := getattr(self, name)) != defaults[name]}
+        chosen = topic_names(self.topics, _DEFAULTS)
+        given = {name: value for name in OPTIONS if (value := getattr(self, name)) != _DEFAULTS[name]}
         for name, value in options_of(chosen, given).items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "topics", chosen)
@@ -249,6 +247,7 @@ def _freeze_words(options: RecordingOptions, name: str) -> None:
 OPTIONS = {field.name: field for field in fields(RecordingOptions)}
 """The declarations, by name; `metadata` says what each one means."""
 OPTION_NAMES = frozenset(OPTIONS)
+_DEFAULTS = {name: field.default for name, field in OPTIONS.items()}
 SCHEDULE_NAMES = tuple(name for name, field in OPTIONS.items() if field.metadata["chooses_steps"])
 """The options that choose steps."""
 BUILT_IN_CODE = frozenset(name for name, field in OPTIONS.items() if field.metadata["is_object"])
@@ -274,6 +273,5 @@ def checked_options(given: Mapping[str, Any]) -> RecordingOptions:
     if isinstance(given.get("counters"), bool):
         given = {**given, "counters": _COUNTER_WORDS[given["counters"]]}
     if given.get("topics") is not None:
-        defaults = {field.name: field.default for field in fields(RecordingOptions)}
-        return RecordingOptions(**{**given, **options_of(topic_names(given["topics"], defaults), given)})
+        return RecordingOptions(**{**given, **options_of(topic_names(given["topics"], _DEFAULTS), given)})
     return RecordingOptions(**given)

@@ -189,8 +189,7 @@ class RunWatch:
     def end_step(self) -> None:
         if self._thread.adopt() and self._thread.is_free:
             self._thread.begin()
-            if self._dead:
-                self._settle_dead()
+            self._settle_dead()
             self._loop.end_step()
             self._end_evaluation()
             if self.paused is not None:
@@ -254,8 +253,7 @@ class RunWatch:
 
     def fetching(self, iterator: Any) -> None:
         if self._thread.begin():
-            if self._dead:
-                self._settle_dead()
+            self._settle_dead()
             one = iterator if isinstance(iterator, LoaderPass) else self._pass_of(iterator)
             is_between = self._loop.is_between_steps
             self._loop.fetch(one, has_gradients=self._may_train())

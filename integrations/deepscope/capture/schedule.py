@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -170,7 +171,8 @@ def _last_step_of(total_steps: int) -> Callable[[int], StepAction]:
 _SKEW_SECONDS = 0.2
 """By so much the ranks' clocks may differ; the step that they agree on lies at least so far ahead."""
 
-_made = 0
+_numbers = itertools.count(1)
+"""Of the windows by time: the n-th of this process is the n-th of the other ranks, too."""
 
 
 class TimeWindow:
@@ -226,18 +228,11 @@ class TimeWindow:
     def _ahead(self, what: str, step: int, now: float) -> int:
         """The agreed step; this one where no other rank is there."""
         if self._number is None:
-            self._number = _next_number()
+            self._number = next(_numbers)
         assert self._began is not None
         length = (now - self._began) / max(step - 1, 1)
         margin = 1 if length >= _SKEW_SECONDS or not length else math.ceil(_SKEW_SECONDS / length)
         return max(step, self._agree(f"deepscope/time/{self._number}/{what}", step + margin))
-
-
-def _next_number() -> int:
-    """The n-th window by time of this process, which is the n-th of the other ranks, too."""
-    global _made
-    _made += 1
-    return _made
 
 
 def _agreed(key: str, step: int) -> int:
