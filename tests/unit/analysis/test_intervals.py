@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepscope.analysis.array_ops.intervals import Intervals, grouped_union_ns, union
+from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
 
 intervals = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 15)), max_size=12)
 
@@ -53,9 +53,20 @@ def test_an_instant_is_located_in_the_interval_that_holds_it(rows):
     assert {at for at, i in zip(range(-1, 80), found.tolist(), strict=True) if i >= 0} == instants(rows)
 
 
-@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 15), st.integers(-1, 3)), max_size=15))
-def test_each_groups_union_is_its_own(rows):
+@given(intervals, intervals)
+def test_intervals_that_overlap_are_summed_up_in_each_one_of_others(rows, asked):
+    whole = union(*columns(rows))
+    spans = [range(*one) for one in zip(whole.start.tolist(), whole.end.tolist(), strict=True)]
+    found = whole.of_each_ns(*columns(asked)).tolist()
+    assert found == [sum(len(instants([one]) & set(span)) for one in asked) for span in spans]
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 15), st.integers(-1, 3)), max_size=15), intervals)
+def test_each_groups_union_is_its_own_within_an_extent(rows, window):
     start, end = columns([row[:2] for row in rows])
-    groups, lengths = grouped_union_ns(start, end, np.array([row[2] for row in rows], np.int64))
-    expected = {g: len(instants([row[:2] for row in rows if row[2] == g])) for g in sorted({row[2] for row in rows})}
-    assert dict(zip(groups.tolist(), lengths.tolist(), strict=True)) == expected
+    group = np.array([row[2] for row in rows], np.int64)
+    for spans, inside in ((None, instants([(0, 80)])), (union(*columns(window)), instants(window))):
+        groups, lengths = Extent(spans).grouped_union_ns(start, end, group)
+        known = sorted({row[2] for row in rows})
+        expected = {g: len(instants([row[:2] for row in rows if row[2] == g]) & inside) for g in known}
+        assert dict(zip(groups.tolist(), lengths.tolist(), strict=True)) == expected

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from deepscope.analysis.array_ops.intervals import grouped_union_ns, union
+from deepscope.analysis.array_ops.intervals import Extent, union
 from deepscope.store import load_profile
 from deepscope.trace.kineto.bounds import possible_times, summable
 from trace_builder import TraceBuilder
@@ -106,6 +106,6 @@ def test_groups_whose_stretches_together_do_not_fit_are_summed_all_the_same():
     start = np.array([dice.randrange(YEAR_NS) for _ in range(900)])
     end = start + np.array([dice.choice([0, 7, YEAR_NS // 50]) for _ in range(900)])
     group = np.array([dice.randrange(400) for _ in range(900)])
-    groups, lengths = grouped_union_ns(start, end, group)
+    groups, lengths = Extent(None).grouped_union_ns(start, end, group)
     assert groups.tolist() == sorted(set(group.tolist()))
     assert lengths.tolist() == [union(start[group == one], end[group == one]).total_ns for one in groups]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.array_ops.selection import Mask
+from deepscope.analysis.array_ops.selection import Mask, expanded, sums
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Events, Int64
 
@@ -65,6 +66,14 @@ class Intervals:
         """What lies in both."""
         return _sweep(self, other, wanted=3)
 
+    def of_each_ns(self, start: Int64, end: Int64) -> Int64:
+        """How much of any intervals, summed up, lies in each of these; shape (k,)."""
+        first = np.searchsorted(self.end, start, side="right")
+        row, place = expanded(first, np.searchsorted(self.start, end, side="left") - first)
+        return sums(
+            place, len(self.start), np.minimum(end[row], self.end[place]) - np.maximum(start[row], self.start[place])
+        )
+
 
 NO_INTERVALS = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
@@ -95,30 +104,34 @@ def union(start: Int64, end: Int64) -> Intervals:
     return Intervals(start[first], reach[last])
 
 
-def grouped_union_ns(start: Int64, end: Int64, group: npt.NDArray[np.integer]) -> tuple[Int64, Int64]:
-    """Length of the union of the intervals of each group.
+class GroupedUnion(NamedTuple):
+    """The unions of the intervals of several groups."""
 
-    Returns the groups that occur, ascending, and the length of each; both of shape (g,).
-    """
-    groups, inverse = distinct_places(group)
+    groups: Int64
+    """The groups that occur, ascending."""
+    place: Int64
+    """The group of each stretch, a place in `groups`; the stretches of a group are disjoint. Shape (k,)."""
+    start: Int64
+    end: Int64
+
+
+def grouped_union(start: Int64, end: Int64, group: npt.NDArray[np.integer]) -> GroupedUnion:
+    """The union of the intervals of each group; all arguments have shape (n,)."""
+    groups, place = distinct_places(group)
     if not len(groups):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return GroupedUnion(groups, place, start, end)
     # One sweep serves all groups when each has a stretch of the axis to itself.
     origin = int(start.min())
     span = int(end.max()) - origin + 1
-    lengths = np.zeros(len(groups), np.int64)
-    if span * len(groups) >= 2**63:
-        instants, places = np.unique(np.concatenate((start, end)), return_inverse=True)
-        places = places.reshape(2, -1)
-        shift = inverse * len(instants)
-        whole = union(places[0] + shift, places[1] + shift)
-        length = instants[whole.end % len(instants)] - instants[whole.start % len(instants)]
-        np.add.at(lengths, whole.start // len(instants), length)
-        return groups, lengths
-    shift = inverse * span - origin
-    whole = union(start + shift, end + shift)
-    np.add.at(lengths, whole.start // span, whole.end - whole.start)
-    return groups, lengths
+    if span * len(groups) < 2**63:
+        shift = place * span - origin
+        whole = union(start + shift, end + shift)
+        of = whole.start // span
+        return GroupedUnion(groups, of, whole.start - of * span + origin, whole.end - of * span + origin)
+    instants, places = np.unique(np.concatenate((start, end)), return_inverse=True)
+    width = len(instants)
+    whole = union(*(places.reshape(2, -1) + place * width))
+    return GroupedUnion(groups, whole.start // width, instants[whole.start % width], instants[whole.end % width])
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +180,7 @@ class Extent:
         limit = np.where(callers < 0, end, end[callers])
         return self.clipped_ns_of(events, start, np.minimum(end, limit))
 
-    def grouped_union_ns(self, start: Int64, end: Int64, group: Int64) -> tuple[Int64, Int64]:
-        """`intervals.grouped_union_ns` of what lies in it. A group may occur once for each span."""
-        if self.spans is None:
-            return grouped_union_ns(start, end, group)
-        groups, lengths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for first, last in zip(self.spans.start, self.spans.end, strict=True):
-            inside = (start < last) & (end > first)
-            found = grouped_union_ns(np.maximum(start[inside], first), np.minimum(end[inside], last), group[inside])
-            groups.append(found[0])
-            lengths.append(found[1])
-        return np.concatenate(groups), np.concatenate(lengths)
+    def grouped_union_ns(self, start: Int64, end: Int64, group: npt.NDArray[np.integer]) -> tuple[Int64, Int64]:
+        """The groups that occur, ascending, and how much of the union of each one's intervals lies in it; both (g,)."""
+        found = grouped_union(start, end, group)
+        return found.groups, sums(found.place, len(found.groups), self.clipped_ns(found.start, found.end))

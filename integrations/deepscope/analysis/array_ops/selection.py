@@ -43,11 +43,26 @@ def named(trace: Trace, candidates: Mask, predicate: Callable[[str], object]) ->
     return candidates & accepted[names]
 
 
-def by_line(location: Int64, lines: int, values: Int64 | None = None) -> Int64:
-    """Exact sums by line (counts without `values`); shape (lines + 1,), the last place for what has no line (-1)."""
-    result = np.zeros(lines + 1, np.int64)
-    np.add.at(result, location, 1 if values is None else values)
+def sums(group: npt.NDArray[np.integer], groups: int, values: Int64 | None = None) -> Int64:
+    """Exact sums by group, from 0 on (counts without `values`); shape (groups,)."""
+    result = np.zeros(groups, np.int64)
+    np.add.at(result, group, 1 if values is None else values)
     return result
+
+
+def by_line(location: Int64, lines: int, values: Int64 | None = None) -> Int64:
+    """`sums` by line; shape (lines + 1,), the last place for what has no line (-1)."""
+    return sums(location, lines + 1, values)
+
+
+def expanded(first: Int64, count: Int64) -> tuple[Int64, Int64]:
+    """All numbers of ranges that begin with `first` and have `count` numbers (none below 1), one range after another.
+
+    Returns the range that each is of, a place in `first`, and the number itself; both of shape (sum of counts,).
+    """
+    count = np.maximum(count, 0)
+    row = np.repeat(np.arange(len(first)), count)
+    return row, np.arange(len(row)) + np.repeat(first - (np.cumsum(count) - count), count)
 
 
 class Share(NamedTuple):

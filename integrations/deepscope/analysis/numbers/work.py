@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
+from deepscope.analysis.array_ops.intervals import Extent, GroupedUnion, Intervals, grouped_union, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, named, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.owners import LineRuns, Work
@@ -99,10 +99,15 @@ def wait_by_line(events: Events, waits: Int64, location: Int64, lines: int, exte
 
     `waits` come from `find_waits`; `location` is the line that owns each event, -1 for none, shape (n,).
     """
-    waits = waits[extent.chooses(waits)]
+    found = waits_by_line(events, waits[extent.chooses(waits)], location, lines)
+    line = found.groups % (lines + 1) - 1
+    return by_line(line[found.place], lines, extent.clipped_ns(found.start, found.end))
+
+
+def waits_by_line(events: Events, waits: Int64, location: Int64, lines: int) -> GroupedUnion:
+    """When each thread waits on each line. The groups are `thread * (lines + 1) + line + 1`, with line -1 for none."""
     group = events.thread[waits].astype(np.int64) * (lines + 1) + location[waits] + 1
-    groups, lengths = extent.grouped_union_ns(events.start_ns[waits], events.end_ns[waits], group)
-    return by_line(groups % (lines + 1) - 1, lines, lengths)
+    return grouped_union(events.start_ns[waits], events.end_ns[waits], group)
 
 
 class Queueing(NamedTuple):

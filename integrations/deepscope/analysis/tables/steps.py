@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
-from deepscope.analysis.array_ops.selection import Mask, by_line
+from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, rows
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.lines import started_by_lines
 from deepscope.analysis.numbers.phases import LineStepTimes, idle_by_step, phase_of_work, python_by_step
-from deepscope.analysis.numbers.work import idle, timeline, wait_by_line
+from deepscope.analysis.numbers.work import idle, timeline, waits_by_line
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.records import PHASES, Kernel, Module, Operator, Phase, Step, StepTimes
 from deepscope.records.step_times import StepTable
@@ -25,74 +25,67 @@ from deepscope.trace.model import Int64
 
 def step_table(analysis: Analysis, calls: CollectiveCalls) -> list[Step]:
     """The steps within the extent. `calls` are the collectives in it."""
-    attribution = analysis.attribution
+    attribution, unrecorded, phases = analysis.attribution, analysis.unrecorded, analysis.phases
     work, steps = attribution.work, attribution.training.steps
+    start, end, count = steps.spans.start, steps.spans.end, len(steps)
     events, location, lines = attribution.trace.events, attribution.owners.location, len(attribution.scopes.locations)
-    device = by_line(work.step, len(steps), work.duration_ns)
     excess = step_excess(attribution)
-    launches = by_line(work.step[work.counts & (work.kind == Kind.KERNEL)], len(steps))
     nodes = attribution.operators.nodes[started_by_lines(attribution)]
-    operators = by_line(steps.of(events.start_ns[nodes]), len(steps))
-    exchange = _Exchange(attribution, calls)
-    result = []
-    for i in range(len(steps)):
-        span = Intervals(steps.spans.start[i : i + 1], steps.spans.end[i : i + 1])
-        if not analysis.extent.holds(span.start).all():
-            continue
-        unrecorded = analysis.unrecorded.intersection(span)
-        wall = analysis.phases.wall_ns(unrecorded).tolist()
-        computing_ns, communication_ns, exposed_ns = exchange.within(span)
-        result.append(
-            Step(
-                number=int(steps.number[i]),
-                start_ns=int(span.start[0]),
-                duration_ns=unrecorded.total_ns,
-                device_ns=int(device[i]),
-                busy_ns=sum(int(one.overlap_ns(span.start, span.end)[0]) for one in work.busy.values()),
-                idle_ns=sum(one.total_ns for one in idle(work, unrecorded)),
-                wait_ns=int(wait_by_line(events, analysis.waits, location, lines, Extent(span)).sum()),
-                phases={name: ns for name, ns in zip(PHASES, wall, strict=True) if ns},
-                launches=int(launches[i]),
-                operators=int(operators[i]),
-                computing_ns=computing_ns,
-                communication_ns=communication_ns,
-                exposed_ns=exposed_ns,
-                **_slow(attribution, int(excess.location[i]), int(excess.excess_ns[i])),
-            )
+    waits = waits_by_line(events, analysis.waits, location, lines)
+    columns = {
+        "number": steps.number,
+        "start_ns": start,
+        "duration_ns": unrecorded.overlap_ns(start, end),
+        "device_ns": by_line(work.step, count, work.duration_ns),
+        "busy_ns": _overlap_ns(work.busy.values(), start, end),
+        "idle_ns": _overlap_ns(idle(work, unrecorded), start, end),
+        "wait_ns": steps.spans.of_each_ns(waits.start, waits.end),
+        "launches": by_line(work.step[work.counts & (work.kind == Kind.KERNEL)], count),
+        "operators": by_line(steps.of(events.start_ns[nodes]), count),
+        **_exchange(attribution, calls),
+    }
+    wall = np.zeros((count + 1, len(PHASES)), np.int64)  # the last row is for no step
+    parts = phases.spans  # each lies in one step
+    np.add.at(wall, (steps.of(parts.start), phases.phase), unrecorded.overlap_ns(parts.start, parts.end))
+    chosen = np.flatnonzero(analysis.extent.holds(start))
+    return [
+        Step(
+            **row,
+            phases={name: ns for name, ns in zip(PHASES, wall[i].tolist(), strict=True) if ns},
+            **_slow(attribution, int(excess.location[i]), int(excess.excess_ns[i])),
         )
-    return result
+        for i, row in zip(chosen.tolist(), rows(columns, chosen), strict=True)
+    ]
 
 
-class _Exchange:
-    """What is computed and communicated on devices, and communicated on the CPU."""
+def _overlap_ns(devices: Iterable[Intervals], start: Int64, end: Int64) -> Int64:
+    """How much of the devices' intervals, added up, lies in each step."""
+    return sum((one.overlap_ns(start, end) for one in devices), np.zeros(len(start), np.int64))
 
-    def __init__(self, of: Attribution, calls: CollectiveCalls) -> None:
-        work, events = of.work, of.trace.events
-        kernels = work.counts & (work.kind == Kind.KERNEL) & (work.metric == "device")
-        computing, on_device = (kernels & ~work.collective, kernels & work.collective)
-        self._computing = union(work.start_ns[computing], work.end_ns[computing])
-        self._on_device = union(work.start_ns[on_device], work.end_ns[on_device])
-        self._hidden = self._on_device.intersection(self._computing)
-        host = np.flatnonzero(~calls.on_device)
-        spans = calls.event[host]
-        self._host = union(events.start_ns[spans], events.end_ns[spans])
-        self._both = union(
-            np.append(self._on_device.start, self._host.start), np.append(self._on_device.end, self._host.end)
-        )
-        self._host_start, self._host_exposed = events.start_ns[spans], calls.exposed_ns[host]
 
-    def within(self, step: Intervals) -> tuple[int, int, int]:
-        """Computing, communication, and what of it nothing hides, in nanoseconds."""
-        on_device, hidden = self._part(self._on_device, step), self._part(self._hidden, step)
-        host = self._part(self._host, step)
-        exposed = int(self._host_exposed[step.locate(self._host_start) >= 0].sum())
-        communication = self._part(self._both, step)
-        shown = min(on_device - hidden + min(exposed, host), communication)
-        return self._part(self._computing, step), communication, shown
+def _exchange(of: Attribution, calls: CollectiveCalls) -> Columns:
+    """What is computed and communicated on devices, and communicated on the CPU, by step."""
+    work, events, steps = of.work, of.trace.events, of.training.steps
 
-    @staticmethod
-    def _part(of: Intervals, step: Intervals) -> int:
-        return int(of.overlap_ns(step.start, step.end).sum())
+    def within(spans: Intervals) -> Int64:
+        return spans.overlap_ns(steps.spans.start, steps.spans.end)
+
+    kernels = work.counts & (work.kind == Kind.KERNEL) & (work.metric == "device")
+    computing, on_device = (
+        union(work.start_ns[rows], work.end_ns[rows])
+        for rows in (kernels & ~work.collective, kernels & work.collective)
+    )
+    host = np.flatnonzero(~calls.on_device)
+    start, end = events.start_ns[calls.event[host]], events.end_ns[calls.event[host]]
+    communication = within(union(np.append(on_device.start, start), np.append(on_device.end, end)))
+    host_exposed = by_line(steps.of(start), len(steps), calls.exposed_ns[host])[:-1]
+    exposed = within(on_device) - within(on_device.intersection(computing))
+    exposed += np.minimum(host_exposed, within(union(start, end)))
+    return {
+        "computing_ns": within(computing),
+        "communication_ns": communication,
+        "exposed_ns": np.minimum(exposed, communication),
+    }
 
 
 def _slow(attribution: Attribution, line: int, excess_ns: int) -> dict[str, Any]:
