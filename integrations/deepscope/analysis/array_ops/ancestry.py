@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import pick, stable_order
 from deepscope.trace.model import Int64
 
 
@@ -72,6 +72,23 @@ def depth(up: Int64) -> Int64:
         distance = distance + distance[pointer]
         pointer = pointer[pointer]
     return distance[:n]
+
+
+def by_depth(up: Int64) -> list[Int64]:
+    """The nodes in as many parts as the forest is deep: the roots, those directly below them, and so on."""
+    level = depth(up)
+    return np.split(stable_order(level), np.cumsum(np.bincount(level))[:-1])
+
+
+def sums_with_callees(values: Int64, caller: Int64) -> Int64:
+    """Each node's value with those of all nodes that it called, directly or not.
+
+    `values` has shape (k,) or (k, columns); `caller` is the position of each node's caller, -1 for none.
+    """
+    sums: Int64 = values.copy()
+    for nodes in by_depth(caller)[:0:-1]:
+        np.add.at(sums, caller[nodes], sums[nodes])
+    return sums
 
 
 def self_values(values: Int64, caller: Int64) -> Int64:

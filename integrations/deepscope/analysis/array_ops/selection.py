@@ -89,9 +89,7 @@ def largest(group: Int64, member: Int64, value: Int64, keep: int) -> Iterator[Sh
         return
     width = int(member.max()) + 1
     pairs, inverse = distinct_places(group * width + member)
-    count = np.bincount(inverse)
-    total = np.zeros(len(pairs), np.int64)
-    np.add.at(total, inverse, value)
+    count, total = np.bincount(inverse), sums(inverse, len(pairs), value)
     owner = pairs // width
     order = np.lexsort((pairs, -total, owner))
     owner = owner[order]
@@ -111,6 +109,25 @@ def largest_named(group: Int64, name: Int64, value: Int64, keep: int, strings: S
     place[used] = np.arange(len(used))
     for share in largest(group, place[name], value, keep):
         yield share._replace(member=int(used[share.member]))
+
+
+def commonest(group: Int64, value: npt.NDArray[np.integer], groups: int) -> list[int]:
+    """The value that most rows of each group have, -1 for none; values of -1 do not count."""
+    found = [-1] * groups
+    for share in largest(group, value.astype(np.int64), np.ones(len(group), np.int64), 1):
+        found[share.group] = share.member
+    return found
+
+
+def distinct_rows(*columns: npt.NDArray[np.integer]) -> tuple[list[tuple[int, ...]], Int64]:
+    """The different rows of some columns of small numbers from -1 on, and the place of each row among them."""
+    place = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        _, code = distinct_places(column)
+        _, place = distinct_places(place * (int(code.max(initial=0)) + 1) + code)
+    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    return list(zip(*(column[first].tolist() for column in columns), strict=True)), place
 
 
 def rows(columns: Columns, order: Int64) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import depth
+from deepscope.analysis.array_ops.ancestry import sums_with_callees
+from deepscope.analysis.array_ops.selection import sums
 from deepscope.analysis.event_tables.columns import devices, integers, modules, optional, places, steps, texts, threads
 from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
@@ -13,7 +14,7 @@ from deepscope.analysis.numbers.work import queueing
 from deepscope.analysis.ownership.calls import open_at
 from deepscope.analysis.tables.memory import device_name
 from deepscope.records.columns import RecordColumn
-from deepscope.trace.arrays import distinct_places, pick, stable_order
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
@@ -74,7 +75,7 @@ def op_statistic(analysis: Analysis) -> list[RecordColumn]:
     trace, work = attribution.trace, attribution.work
     rows = np.flatnonzero(analysis.counted & work.counts)
     # An operator's own time may be shared out among the lines it was fused from.
-    own = _summed(work.event[analysis.counted], work.duration_ns[analysis.counted], len(trace.events))
+    own = sums(work.event[analysis.counted], len(trace.events), work.duration_ns[analysis.counted])
     length = (work.end_ns - work.start_ns if work.metric == "device" else own[work.event])[rows]
     name, kind, device = (
         trace.events.name[work.event[rows]].astype(np.int64),
@@ -84,13 +85,13 @@ def op_statistic(analysis: Analysis) -> list[RecordColumn]:
     device_of, device_place = distinct_places(device)
     key, group = distinct_places((device_place * len(trace.strings) + name) * len(_WORK_KINDS) + kind)
     count = np.bincount(group, minlength=len(key)).astype(np.int64)
-    total = _summed(group, length, len(key))
+    total = sums(group, len(key), length)
     shortest = np.full(len(key), np.iinfo(np.int64).max)
     np.minimum.at(shortest, group, length)
     longest = np.zeros(len(key), np.int64)
     np.maximum.at(longest, group, length)
     place = key // len(_WORK_KINDS) // max(len(trace.strings), 1)
-    whole = _summed(device_place, length, len(device_of))[place]
+    whole = sums(device_place, len(device_of), length)[place]
     order = np.argsort(-total, kind="stable")
     return [
         devices(analysis, device_of[place][order]),
@@ -103,12 +104,6 @@ def op_statistic(analysis: Analysis) -> list[RecordColumn]:
         integers("max_ns", longest[order]),
         RecordColumn("ratio", "number", (total / np.maximum(whole, 1))[order]),
     ]
-
-
-def _summed(group: Int64, values: Int64, groups: int) -> Int64:
-    result = np.zeros(groups, np.int64)
-    np.add.at(result, group, values)
-    return result
 
 
 def communication(analysis: Analysis) -> list[RecordColumn]:
@@ -156,14 +151,11 @@ def operator_details(analysis: Analysis) -> list[RecordColumn]:
     events = trace.events
     counted = np.flatnonzero(analysis.extent.holds(events.start_ns[operators.nodes]))
     event = operators.nodes[counted]
-    own = np.zeros(len(operators.nodes), np.int64)
-    launches = np.zeros(len(operators.nodes), np.int64)
     by = pick(operators.around, work.node)
     launched = analysis.counted & (by >= 0)
-    np.add.at(own, by[launched], work.duration_ns[launched])
-    whole = launched & work.counts & (work.metric == "device")
-    np.add.at(launches, by[whole], 1)
-    total = _sums_of_callers(own, operators.caller)
+    own = sums(by[launched], len(operators.nodes), work.duration_ns[launched])
+    launches = sums(by[launched & work.counts & (work.metric == "device")], len(operators.nodes))
+    total = sums_with_callees(own, operators.caller)
     strings = trace.strings
     return [
         texts("name", events.name[event], strings),
@@ -183,18 +175,6 @@ def operator_details(analysis: Analysis) -> list[RecordColumn]:
         *places(analysis, attribution.owners.location[event]),
         texts("call_stack", events.call_stack[event], strings),
     ]
-
-
-def _sums_of_callers(values: Int64, caller: Int64) -> Int64:
-    """Each node's value with those of all that it called, directly or not; both of shape (k,)."""
-    sums: Int64 = values.copy()
-    level = depth(caller)
-    order = stable_order(level)
-    ends = np.cumsum(np.bincount(level)) if len(level) else np.zeros(0, np.int64)
-    for deep in range(len(ends) - 1, 0, -1):
-        nodes = order[ends[deep - 1] : ends[deep]]
-        np.add.at(sums, caller[nodes], sums[nodes])
-    return sums
 
 
 def memory_record(analysis: Analysis) -> list[RecordColumn]:

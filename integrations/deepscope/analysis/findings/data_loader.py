@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import self_values
+from deepscope.analysis.array_ops.ancestry import self_values, sums_with_callees
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, place_words
@@ -284,11 +284,11 @@ def _slowest_function(facts: Facts) -> tuple[Location | None, list[Location], bo
     loads = facts.loading.locate(events.start_ns[runs.nodes]) >= 0
     loading, whole = (np.bincount(runs.path, own * chosen, len(paths)) for chosen in (loads, np.ones_like(loads)))
     here = (by_path * (loading / np.maximum(whole, 1))).astype(np.int64)
-    spent = paths.subtree_sums(here)
+    spent = sums_with_callees(here, paths.parent)
     asks = np.zeros(len(locations) + 1, np.bool_)
     asks[list(asking_lines(facts) - {-1})] = True
     at = np.flatnonzero(asks[paths.location])
-    enough = ENOUGH * min(int(paths.subtree_sums(by_path)[at].sum()), facts.loading_ns)
+    enough = ENOUGH * min(int(sums_with_callees(by_path, paths.parent)[at].sum()), facts.loading_ns)
     function, called_at, found, is_own = function_numbers(locations), list[Location](), None, False
     while len(at):
         called = np.flatnonzero(np.isin(paths.parent, at))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import depth
+from deepscope.analysis.array_ops.ancestry import depth, sums_with_callees
 from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
 from deepscope.analysis.numbers.cpu_time import CpuTime
@@ -148,8 +148,7 @@ def folded(parts: Parts, location: Int64) -> Parts:
     """
     if not len(parts):
         return parts
-    tree = PathTable(parts.parent, parts.place)
-    total, backward = tree.subtree_sums(np.stack((parts.self_ns, parts.backward_ns), axis=1)).T
+    total, backward = sums_with_callees(np.stack((parts.self_ns, parts.backward_ns), axis=1), parts.parent).T
     kept = _kept(parts, total, location)
     group = np.where(parts.parent < 0, ~parts.path, parts.parent)  # parts of one parent
     small = np.flatnonzero(~kept & (total > 0) & ((parts.parent < 0) | kept[parts.parent]))

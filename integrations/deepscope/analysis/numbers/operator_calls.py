@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest
+from deepscope.analysis.array_ops.ancestry import nearest, sums_with_callees
 from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.flop_formulas import output_sizes
@@ -18,7 +18,7 @@ from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.roofline import Roofline
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.owners import Operators
-from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
+from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.records.tables import CALL_NUMBERS
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import OPERATOR_KINDS, Kind, operator_kind
@@ -100,7 +100,7 @@ def operator_calls(
         own["tensor_core"] > 0
     )
     table = np.stack([*own.values(), eligible.astype(np.int64)], axis=1)
-    total = PathTable(operators.caller, operators.caller).subtree_sums(table) if count else table
+    total = sums_with_callees(table, operators.caller)
     return OperatorCalls(
         call=call,
         counted=counted & ~is_one,
@@ -143,12 +143,7 @@ def _kinds(trace: Trace, operators: Operators) -> Int64:
 def _outermost(operators: Operators, group: Int64) -> Mask:
     """Which calls are in no other one of the same group."""
     paths, path = paths_of_forest(operators.caller, group)
-    outermost = np.ones(len(paths), np.bool_)
-    above = paths.parent
-    while (above > 0).any():
-        outermost &= (above <= 0) | (paths.location[above] != paths.location)
-        above = np.where(above > 0, paths.parent[above], 0)
-    return np.asarray(outermost[path])
+    return paths.outermost(paths.location)[path]
 
 
 Shapes = list[Any]

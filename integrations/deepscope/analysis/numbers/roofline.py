@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.array_ops.ancestry import nearest
-from deepscope.analysis.array_ops.selection import Mask
+from deepscope.analysis.array_ops.selection import distinct_rows, named, of_kind
 from deepscope.analysis.numbers.arguments import FLOATS, Tensor, arguments
 from deepscope.analysis.numbers.byte_formulas import bytes_formula, bytes_of_call
 from deepscope.analysis.numbers.flop_formulas import UNREADABLE
@@ -46,9 +46,10 @@ def moved_by(trace: Trace, events: Int64, widths: Int64) -> Moved:
     size_bytes = np.full(len(events), -1, np.int64)
     dtype = np.zeros(len(events), np.uint8)
     columns = trace.events
-    rows = np.flatnonzero(_has_formula(trace)[columns.name[events]] & (columns.dtypes[events] >= 0))
+    has_formula = named(trace, of_kind(trace, Kind.OPERATOR), lambda name: bytes_formula(name) is not None)
+    rows = np.flatnonzero(has_formula[events] & (columns.dtypes[events] >= 0))
     chosen = events[rows]
-    calls, place = _distinct(
+    calls, place = distinct_rows(
         columns.name[chosen],
         columns.shapes[chosen],
         columns.dtypes[chosen],
@@ -62,23 +63,6 @@ def moved_by(trace: Trace, events: Int64, widths: Int64) -> Moved:
         size_bytes[rows] = np.where(summable(values[place], _LARGEST), values[place], -1)
         dtype[rows] = np.array([one[1] for one in found], np.uint8)[place]
     return Moved(size_bytes, dtype)
-
-
-def _has_formula(trace: Trace) -> Mask:
-    return np.array([bytes_formula(text) is not None for text in trace.strings] + [False], np.bool_)
-
-
-def _distinct(*columns: npt.NDArray[np.integer]) -> tuple[list[tuple[int, ...]], Int64]:
-    """The different rows of some columns of small numbers from -1 on, and the place of each row among them."""
-    first = np.zeros(0, np.int64)
-    place = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        _, code = distinct_places(column)
-        width = int(code.max(initial=0)) + 1
-        _, place = distinct_places(place * width + code)
-    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
-    first[place[::-1]] = np.arange(len(place))[::-1]
-    return [tuple(int(column[row]) for column in columns) for row in first.tolist()], place
 
 
 def _of_call(strings: list[str], call: tuple[int, ...]) -> tuple[int, int]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import depth
-from deepscope.trace.arrays import distinct_places, stable_order
+from deepscope.analysis.array_ops.ancestry import by_depth, sums_with_callees
+from deepscope.analysis.array_ops.selection import Mask
+from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 
 
@@ -24,16 +25,14 @@ class PathTable:
     def __len__(self) -> int:
         return len(self.parent)
 
-    def subtree_sums(self, values: Int64) -> Int64:
-        """Sums over each path and all paths below it; `values` has shape (paths,) or (paths, columns)."""
-        total: Int64 = values.copy()
-        level = depth(self.parent)
-        order = stable_order(level)
-        ends = np.cumsum(np.bincount(level))
-        for i in range(len(ends) - 1, 0, -1):
-            nodes = order[ends[i - 1] : ends[i]]
-            np.add.at(total, self.parent[nodes], total[nodes])
-        return total
+    def outermost(self, group: Int64) -> Mask:
+        """Which paths go on from no other path of their group; `group` is that of each path, shape (paths,)."""
+        found = np.ones(len(self), np.bool_)
+        above = self.parent
+        while (above > 0).any():
+            found &= (above <= 0) | (group[above] != group)
+            above = np.where(above > 0, self.parent[above], 0)
+        return found
 
     def totals(self, values: Int64, group: Int64, groups: int) -> Int64:
         """What each group of locations holds with all that lies below it, recursion counted once.
@@ -46,13 +45,9 @@ class PathTable:
         Returns:
             Shape (groups,) or (groups, columns).
         """
-        below = self.subtree_sums(values)
+        below = sums_with_callees(values, self.parent)
         own = np.append(group, -1)[self.location]
-        outermost = own >= 0
-        above = self.parent
-        while (above > 0).any():
-            outermost &= (above <= 0) | (own[above] != own)
-            above = np.where(above > 0, self.parent[above], 0)
+        outermost = (own >= 0) & self.outermost(own)
         result = np.zeros((groups, *values.shape[1:]), np.int64)
         np.add.at(result, own[outermost], below[outermost])
         return result
@@ -103,14 +98,8 @@ class PathBuilder:
             The path that ends at each node; shape (k,).
         """
         path = np.zeros(len(up), np.int64)
-        level = depth(up)
-        order = stable_order(level)
-        ends = np.cumsum(np.bincount(level)).tolist()
-        begin = 0
         width = int(location.max(initial=0)) + 1
-        for end in ends:
-            nodes = order[begin:end]
-            begin = end
+        for nodes in by_depth(up):
             above = up[nodes]
             key = np.where(above < 0, 0, path[above]) * width + location[nodes]
             unique, inverse = distinct_places(key)

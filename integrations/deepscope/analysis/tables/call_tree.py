@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ancestry import sums_with_callees
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns
 from deepscope.analysis.critical.lines import PARTS
@@ -32,7 +33,7 @@ def call_tree(analysis: Analysis, position: Int64) -> tuple[list[CallNode], Int6
     """
     paths = analysis.attribution.paths
     values = analysis.by_path
-    used = (paths.subtree_sums(np.abs(values)) != 0).any(axis=1)
+    used = (sums_with_callees(np.abs(values), paths.parent) != 0).any(axis=1)
     used[0] = values[0].any()
     number = np.where(used, np.cumsum(used) - 1, -1)
     nodes: list[CallNode] = []

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.selection import Columns, largest, largest_named, of_kind
+from deepscope.analysis.array_ops.selection import Columns, commonest, largest, largest_named, of_kind, sums
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
 from deepscope.analysis.tables.why import WorkCauses
 from deepscope.records import Kernel, KernelKind
@@ -38,7 +38,7 @@ def kernel_table(analysis: Analysis, causes: WorkCauses) -> list[Kernel]:
     texts = [*strings, ""]  # the last place is for none
     pieces = np.where(whole, group, -1)
     event = work.event[counted]
-    grid, block = (_commonest(pieces, column[event], len(keys)) for column in (trace.events.grid, trace.events.block))
+    grid, block = (commonest(pieces, column[event], len(keys)) for column in (trace.events.grid, trace.events.block))
     duration = work.duration_ns[counted]
     launched_by = analysis.operator[counted]
     operator_name = np.where(launched_by < 0, -1, trace.events.name[launched_by])
@@ -73,7 +73,7 @@ def _columns(analysis: Analysis, causes: WorkCauses, counted: Int64, group: Int6
     pieces, of_piece = event[whole], group[whole]
     length = (work.end_ns - work.start_ns)[counted]
     calls = np.bincount(of_piece, minlength=groups)
-    device_ns = _sum(group, groups, work.duration_ns[counted])
+    device_ns = sums(group, groups, work.duration_ns[counted])
     queue = {name: causes.columns[name][counted] for name in ("kernels", "delay_ns", "queued")}
     occupancy = np.clip(events.occupancy[event].astype(np.int64), -1, 100)
     per_sm = np.clip(events.blocks_per_sm[event].astype(np.float64), -1, _MOST_IN_ONE)
@@ -94,21 +94,15 @@ def _columns(analysis: Analysis, causes: WorkCauses, counted: Int64, group: Int6
         "max_registers": _most(of_piece, groups, registers.astype(np.int64)),
         "min_shared_memory_bytes": _least(of_piece, groups, shared),
         "max_shared_memory_bytes": _most(of_piece, groups, shared),
-        "occupied_ns": _sum(group, groups, np.where(occupancy >= 0, duration * occupancy // 100, 0)),
-        "occupancy_known_ns": _sum(group, groups, np.where(occupancy >= 0, duration, 0)),
+        "occupied_ns": sums(group, groups, np.where(occupancy >= 0, duration * occupancy // 100, 0)),
+        "occupancy_known_ns": sums(group, groups, np.where(occupancy >= 0, duration, 0)),
         "sm_blocks_ns": _weighed(group, groups, np.maximum(per_sm, 0), duration),
-        "sm_blocks_known_ns": _sum(group, groups, np.where(per_sm >= 0, duration, 0)),
-        "launched": _sum(group, groups, queue["kernels"]),
-        "delay_ns": _sum(group, groups, queue["delay_ns"]),
+        "sm_blocks_known_ns": sums(group, groups, np.where(per_sm >= 0, duration, 0)),
+        "launched": sums(group, groups, queue["kernels"]),
+        "delay_ns": sums(group, groups, queue["delay_ns"]),
         "max_delay_ns": _most(group, groups, queue["delay_ns"]),
-        "queued": _sum(group, groups, queue["queued"]),
+        "queued": sums(group, groups, queue["queued"]),
     }
-
-
-def _sum(group: Int64, groups: int, values: Int64) -> Int64:
-    result = np.zeros(groups, np.int64)
-    np.add.at(result, group, values)
-    return result
 
 
 def _weighed(group: Int64, groups: int, values: npt.NDArray[np.float64], weight: Int64) -> Int64:
@@ -128,14 +122,6 @@ def _least(group: Int64, groups: int, values: Int64) -> Int64:
     result = np.full(groups, _MOST, np.int64)
     np.minimum.at(result, group[known], values[known])
     return np.where(result == _MOST, 0, result)
-
-
-def _commonest(group: Int64, value: npt.NDArray[np.int32], groups: int) -> list[int]:
-    """The value that most rows of each group have, -1 for none; values of -1 do not count."""
-    found = [-1] * groups
-    for share in largest(group, value.astype(np.int64), np.ones(len(group), np.int64), 1):
-        found[share.group] = share.member
-    return found
 
 
 def _products(trace: Trace, texts: npt.NDArray[np.int32]) -> Int64:

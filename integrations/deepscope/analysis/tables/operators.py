@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.selection import Columns, largest, rows
+from deepscope.analysis.array_ops.selection import Columns, commonest, distinct_rows, rows
 from deepscope.analysis.numbers.operator_calls import OperatorCalls, operator_calls, output_shapes
 from deepscope.analysis.ownership.owners import joined_paths
 from deepscope.analysis.ownership.paths import PathBuilder
@@ -62,13 +62,13 @@ def detailed_operator_table(
     events, strings, nodes = of.trace.events, of.trace.strings, of.operators.nodes
     shapes = events.shapes[nodes] if "shapes" in details else np.full(len(nodes), -1, np.int32)
     stack, stacks = _stacks(analysis) if "stacks" in details else (np.zeros(len(nodes), np.int64), [""])
-    keys, group = _grouped(events.name[nodes], shapes, stack)
+    keys, group = distinct_rows(events.name[nodes], shapes, stack)
     count, group = len(keys), group[calls.call]
     columns = calls.sums(group, count) | calls.in_detail(group, count)
     whys = why_of_calls(analysis, causes, group, count)
     counted = np.where(calls.counted, group, -1)
-    dtypes = _commonest(counted, events.dtypes[nodes], count)
-    results = output_shapes(of.trace, nodes, _commonest(counted, np.arange(len(nodes)), count)) if count else []
+    dtypes = commonest(counted, events.dtypes[nodes], count)
+    results = output_shapes(of.trace, nodes, commonest(counted, np.arange(len(nodes)), count)) if count else []
     texts = [*strings, ""]  # the last place is for none
     order = _order(columns)
     found = [
@@ -115,25 +115,6 @@ def _rows(columns: Columns, order: Int64) -> list[dict[str, Any]]:
     found = rows(columns, order)
     for row in found:
         row["tensor_core_eligible"] = bool(row["tensor_core_eligible"])
-    return found
-
-
-def _grouped(*columns: Any) -> tuple[list[tuple[int, ...]], Int64]:
-    """The different rows of some columns of numbers from -1 on, and the place of each row among them."""
-    place = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        _, code = distinct_places(column)
-        _, place = distinct_places(place * (int(code.max(initial=0)) + 1) + code)
-    first = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
-    first[place[::-1]] = np.arange(len(place))[::-1]
-    return [tuple(int(column[row]) for column in columns) for row in first.tolist()], place
-
-
-def _commonest(group: Int64, value: Any, groups: int) -> list[int]:
-    """The value that most rows of each group have, -1 for none; values of -1 do not count."""
-    found = [-1] * groups
-    for share in largest(group, value.astype(np.int64), np.ones(len(group), np.int64), 1):
-        found[share.group] = share.member
     return found
 
 
