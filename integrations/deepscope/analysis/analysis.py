@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest
-from deepscope.analysis.array_ops.intervals import Extent, Intervals, union
+from deepscope.analysis.array_ops.intervals import Extent, Intervals, covered_by, union_of
 from deepscope.analysis.array_ops.selection import Columns, Mask
 from deepscope.analysis.numbers.added_by_recording import Added, BesidePlain, added_by_recording, added_to_lines
 from deepscope.analysis.numbers.cpu_time import cpu_time
@@ -65,9 +65,8 @@ def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimelin
     chosen = extent.launched(work.launch_ns)
     spans, events = extent.spans, None
     if view.phase:
-        number = PHASES.index(view.phase)
-        chosen &= phase_of_work(work, phases) == number
-        of_phase = _spans_of(phases, number)
+        chosen &= phase_of_work(work, phases) == PHASES.index(view.phase)
+        of_phase = _spans_of(phases, view.phase)
         spans = of_phase if spans is None else spans.intersection(of_phase)
         window = window.intersection(of_phase)
     if view.module:
@@ -78,13 +77,12 @@ def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimelin
     return SelectedRows(Extent(spans, events, chosen), window, steps)
 
 
-def _spans_of(phases: PhaseTimeline, number: int) -> Intervals:
+def _spans_of(phases: PhaseTimeline, name: str) -> Intervals:
     """When the training thread was in a phase; "other" is all the rest of time, outside the window, too."""
-    chosen = phases.phase == number
-    if number != PHASES.index("other"):
-        return union(phases.spans.start[chosen], phases.spans.end[chosen])
-    named = union(phases.spans.start[~chosen], phases.spans.end[~chosen])
-    return named.complement(Intervals(np.array([-_EVER]), np.array([_EVER])))
+    if name != "other":
+        return phases.spans_of(name)
+    others = union_of(*(phases.spans_of(one) for one in PHASES if one != name))
+    return others.complement(Intervals(np.array([-_EVER]), np.array([_EVER])))
 
 
 def _below(modules: ModuleScopes, pattern: str) -> Mask:
@@ -100,7 +98,7 @@ def _calls_on(attribution: Attribution, modules: ModuleScopes, events: Mask) -> 
     """When the training thread was in calls of these modules."""
     of = attribution.trace.events
     rows: Int64 = modules.nodes[events[modules.nodes] & (of.thread[modules.nodes] == attribution.training.thread)]
-    return union(of.start_ns[rows], of.end_ns[rows])
+    return covered_by(of, rows)
 
 
 @dataclass(frozen=True, slots=True)

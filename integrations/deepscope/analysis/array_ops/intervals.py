@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +102,29 @@ def union(start: Int64, end: Int64) -> Intervals:
     first = np.flatnonzero(np.concatenate(([True], start[1:] > reach[:-1])))
     last = np.concatenate((first[1:] - 1, [len(start) - 1]))
     return Intervals(start[first], reach[last])
+
+
+class Timed(Protocol):
+    """What has a start and an end, in two columns: events, work."""
+
+    @property
+    def start_ns(self) -> Int64: ...
+    @property
+    def end_ns(self) -> Int64: ...
+
+
+def covered_by(timed: Timed, rows: Int64 | Mask) -> Intervals:
+    """The union of the time of some events, or of some work."""
+    return union(timed.start_ns[rows], timed.end_ns[rows])
+
+
+def union_of(*several: Intervals) -> Intervals:
+    """What lies in any of them."""
+    nothing = np.zeros(0, np.int64)
+    return union(
+        np.concatenate([nothing, *(one.start for one in several)]),
+        np.concatenate([nothing, *(one.end for one in several)]),
+    )
 
 
 class GroupedUnion(NamedTuple):

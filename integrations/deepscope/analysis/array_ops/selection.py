@@ -27,6 +27,13 @@ def of_kind(trace: Trace, *kinds: Kind) -> Mask:
     return found
 
 
+def mask_of(rows: npt.NDArray[Any] | list[int], among: int) -> Mask:
+    """Which of so many rows are the chosen ones; shape (among,)."""
+    mask = np.zeros(among, np.bool_)
+    mask[rows] = True
+    return mask
+
+
 def distinct(strings: npt.NDArray[np.integer], among: int) -> list[int]:
     """The string indexes that occur, ascending, without -1; `among` is how many strings there are."""
     seen = np.zeros(among + 1, np.bool_)

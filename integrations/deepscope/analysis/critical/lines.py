@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, named, of_kind
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, covered_by, union, union_of
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, expanded, named, of_kind
 from deepscope.analysis.critical.path import Path, PathKind
 from deepscope.analysis.critical.streams import DevicePieces
 from deepscope.analysis.numbers.collective_calls import works_on_cpu
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.ownership.attribution import Attribution, OwnedWork
 from deepscope.analysis.ownership.calls import CPU_KINDS
-from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.communication import is_collective
 from deepscope.trace.joins.nesting import innermost
@@ -61,8 +60,7 @@ class Timelines:
         self._marks = marks
         self._thread = events.thread[marks]
         self._of = of
-        is_data = phases.phase == PHASES.index("data")
-        self._data = union(phases.spans.start[is_data], phases.spans.end[is_data])
+        self._data = phases.spans_of("data")
         self._made: dict[int, ThreadTimeline] = {}
 
     def of_thread(self, thread: int) -> ThreadTimeline:
@@ -127,7 +125,7 @@ class HostWork:
         """When the thread runs operators, those excepted that exchange data with other ranks or run hooks."""
         if thread not in self._operators:
             events, own = self._of.trace.events, self._nodes[self._thread == thread]
-            self._operators[thread] = union(events.start_ns[own], events.end_ns[own])
+            self._operators[thread] = covered_by(events, own)
         return self._operators[thread]
 
     def waiting(self, thread: int, line: ThreadTimeline) -> Intervals:
@@ -148,25 +146,21 @@ class HostWork:
         events = self._of.trace.events
         own = events.thread == thread
         if thread == self._of.training.thread or (self._of.calls.root[own] >= 0).any():
-            none = np.zeros(0, np.int64)
-            return Intervals(none, none)
+            return NO_INTERVALS
         rows = np.flatnonzero(own & of_kind(self._of.trace, *CPU_KINDS))
         whole = Intervals(events.start_ns.min(keepdims=True), events.end_ns.max(keepdims=True))
-        free = union(events.start_ns[rows], events.end_ns[rows]).complement(whole)
+        free = covered_by(events, rows).complement(whole)
         long = free.end - free.start > _PAUSE_NS
         return Intervals(free.start[long], free.end[long])
 
     def _waits(self, operators: Intervals, line: ThreadTimeline) -> Intervals:
-        none = np.zeros(0, np.int64)
         if not len(self._span_end):
-            return Intervals(none, none)
+            return NO_INTERVALS
         begin, end = _between(operators, line, int(self._span_start.min()), int(self._span_end.max()))
         first = np.searchsorted(self._span_end, begin, side="right")
         late = _LATE_NS + (_LATE * (end - begin)).astype(np.int64)
         last = np.searchsorted(self._span_end, end + late, side="right")
-        count = last - first
-        gap = np.repeat(np.arange(len(begin)), count)
-        span = np.arange(len(gap)) - np.repeat(np.cumsum(count) - count, count) + first[gap]
+        gap, span = expanded(first, last - first)
         since = np.maximum(begin[gap], self._span_start[span])
         return union(since, np.minimum(end[gap], self._span_end[span]))
 
@@ -218,10 +212,7 @@ class PieceParts:
 
     def between(self, piece: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:
         """The lines of stretches of pieces: their locations and lengths, part by part."""
-        sizes = self.begin[piece + 1] - self.begin[piece]
-        of = np.repeat(np.arange(len(piece)), sizes)
-        first = np.cumsum(sizes) - sizes
-        row = np.repeat(self.begin[piece], sizes) + np.arange(len(of)) - np.repeat(first, sizes)
+        of, row = expanded(self.begin[piece], self.begin[piece + 1] - self.begin[piece])
         length = np.minimum(self.end[row], end[of]) - np.maximum(self.start[row], start[of])
         return self.location[row], np.maximum(length, 0)
 
@@ -233,8 +224,7 @@ def find_parts(work: OwnedWork, pieces: DevicePieces) -> PieceParts:
         return PieceParts(none, none, none, none, np.zeros(1, np.int64))
     sizes = np.bincount(work.piece)[work.piece[pieces.row]]
     begin = np.concatenate(([0], np.cumsum(sizes)))
-    piece = np.repeat(np.arange(len(pieces)), sizes)
-    row = np.repeat(pieces.first_row - begin[:-1], sizes) + np.arange(len(piece))
+    piece, row = expanded(pieces.first_row, sizes)
     length = work.duration_ns[row]
     before = np.cumsum(length) - length
     start = pieces.start[piece] + before - before[begin[:-1]][piece]
@@ -305,7 +295,7 @@ def path_by_line(
 
         waiting = own.intersection(host.waiting(thread, whole).near(*extent))
         idle = waiting.complement(own).intersection(host.idle(thread).near(*extent))
-        resting = union(np.append(waiting.start, idle.start), np.append(waiting.end, idle.end))
+        resting = union_of(waiting, idle)
         working = resting.complement(own)
         in_operators, at_all = spent(working.intersection(host.operators(thread).near(*extent))), spent(working)
         add("communication_ns", line.location, spent(waiting))

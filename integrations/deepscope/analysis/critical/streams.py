@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.array_ops.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, mask_of, named, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.trace.arrays import distinct_places, distinct_values, first_with, pick
 from deepscope.trace.kinds import Kind
@@ -209,13 +209,6 @@ def process_of_streams(pieces: DevicePieces, process: Int64, streams: int) -> In
     return found
 
 
-def only(chosen: Int64, among: int) -> Mask:
-    """Which of so many events are the chosen ones."""
-    mask = np.zeros(among, np.bool_)
-    mask[chosen] = True
-    return mask
-
-
 _STREAM_WAIT = re.compile(r"(?:cuda|hip|cu|musa)StreamWaitEvent\w*")
 _TRIES = 8
 """So many of the last pieces to end are looked at for one that a stream may have waited for."""
@@ -236,7 +229,9 @@ def find_stream_waits(trace: Trace, pieces: DevicePieces) -> Int64:
         return result
     calls = np.flatnonzero(named(trace, of_kind(trace, Kind.RUNTIME), _STREAM_WAIT.fullmatch))
     all_spans = sync_spans(trace)
-    spans = all_spans[named(trace, only(all_spans, len(events)), lambda name: name == "Stream Wait Event")[all_spans]]
+    spans = all_spans[
+        named(trace, mask_of(all_spans, len(events)), lambda name: name == "Stream Wait Event")[all_spans]
+    ]
     at = first_with(events.correlation[calls], events.correlation[spans])
     spans, at = spans[at >= 0], at[at >= 0]
     recorded, recorded_for = _recorded_waits(trace, pieces, spans, calls[at])

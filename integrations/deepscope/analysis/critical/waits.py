@@ -8,12 +8,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, distinct, expanded, mask_of, named, of_kind
 from deepscope.analysis.critical.streams import (
     CLOCK_ERROR_NS,
     DevicePieces,
     last_pieces,
-    only,
     process_of_streams,
     processes,
     recorded_at,
@@ -65,8 +64,7 @@ def find_device_waits(trace: Trace, pieces: DevicePieces, kind_of_work: Int64, n
     returned = pieces.end[copies] <= events.end_ns[node[copies]] + CLOCK_ERROR_NS * sync[node[copies]]
     copies = copies[returned]
     found = [(node[copies], copies)]
-    own = np.zeros(len(events), np.bool_)
-    own[node[copies]] = True
+    own = mask_of(node[copies], len(events))
     calls = np.flatnonzero((sync | named(trace, runtime, _FREES.fullmatch)) & ~own)
     if len(calls) and len(pieces):
         found.append(_of_streams(trace, pieces, calls))
@@ -87,7 +85,7 @@ def _of_streams(trace: Trace, pieces: DevicePieces, calls: Int64) -> tuple[Int64
     """Pairs of a call and the last piece of a stream that it waits for."""
     events = trace.events
     until = events.start_ns[calls].copy()
-    whole = named(trace, only(calls, len(events)), lambda name: _ALL_STREAMS.search(name) is not None)[calls]
+    whole = named(trace, mask_of(calls, len(events)), lambda name: _ALL_STREAMS.search(name) is not None)[calls]
     stream = _launched_to_last(pieces, events.thread[calls].astype(np.int64), until)
     spans = sync_spans(trace)
     at = first_with(events.correlation[calls], events.correlation[spans])
@@ -104,8 +102,7 @@ def _of_streams(trace: Trace, pieces: DevicePieces, calls: Int64) -> tuple[Int64
     streams = np.argsort(-count, kind="stable")[:_MOST_STREAMS]
     of_stream = process_of_streams(pieces, process, len(count))[streams][:, None]
     same = (of_stream < 0) | (process[events.thread[calls]] == of_stream)
-    is_told = np.zeros(len(calls), np.bool_)
-    is_told[at[at >= 0]] = True
+    is_told = mask_of(at[at >= 0], len(calls))
     untold = np.flatnonzero(~whole & ~is_told)
     ended = events.end_ns[calls] + CLOCK_ERROR_NS
     choice = streams.tolist()
@@ -231,10 +228,8 @@ def find_joins(
     first = np.concatenate((begin[:, 0], np.zeros(len(handed.at), np.int64)))
     order = np.lexsort((event, kind, at, thread))
     sizes, first = sizes[order], first[order]
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    inside = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
-    piece = waits.piece[np.repeat(first, sizes) + inside]
-    owner = np.repeat(np.arange(len(order)), sizes)
+    owner, pairs = expanded(first, sizes)
+    piece = waits.piece[pairs]
     last = np.full(len(order), -1, np.int64)
     by_end = np.lexsort((-piece, pieces.end[piece], owner))
     last[owner[by_end]] = piece[by_end]
@@ -247,7 +242,7 @@ def find_joins(
         since=since,
         event=event[order],
         other=other[order],
-        begin=starts,
+        begin=np.concatenate(([0], np.cumsum(sizes))),
         piece=piece,
         last=last,
         waited=(kind != JoinKind.DEVICE) | (ended > since),

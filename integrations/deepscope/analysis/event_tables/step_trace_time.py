@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Intervals, covered_by
 from deepscope.analysis.event_tables.columns import devices, integers, optional
 from deepscope.records.columns import RecordColumn
 from deepscope.trace.arrays import pick
@@ -73,8 +73,8 @@ class _Shares:
             compute &= work.kind == Kind.KERNEL
         shared = here & work.collective
         return cls(
-            union(work.start_ns[compute], work.end_ns[compute]),
-            union(work.start_ns[shared], work.end_ns[shared]),
+            covered_by(work, compute),
+            covered_by(work, shared),
             work.busy[device],
         )
 

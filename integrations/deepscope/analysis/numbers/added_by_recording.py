@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, covered_by, union
 from deepscope.analysis.array_ops.selection import Floats, Mask, of_kind
 from deepscope.analysis.numbers.recording_cost import cost_of_entry_ns, marked_costs, operator_cost_ns, runs_around
 from deepscope.analysis.numbers.work import timeline
@@ -334,7 +334,7 @@ def _recorded(of: Attribution, waits: Int64) -> Intervals:
 
 def _spans(of: Attribution, rows: Int64) -> Intervals:
     rows = rows[_trains(of, rows)]
-    return union(of.trace.events.start_ns[rows], of.trace.events.end_ns[rows])
+    return covered_by(of.trace.events, rows)
 
 
 def _trains(of: Attribution, rows: Int64) -> Mask:

@@ -17,7 +17,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to, position_in
 from deepscope.analysis.array_ops.intervals import Extent, union
-from deepscope.analysis.array_ops.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, mask_of, named, of_kind
 from deepscope.analysis.numbers.arguments import Tensor, arguments
 from deepscope.analysis.numbers.process_groups import MOST_RANKS, ProcessGroup, process_group, queued_by, rank_in_run
 from deepscope.analysis.numbers.work import exposed_ns
@@ -229,8 +229,7 @@ _FIELDS = (*_NUMBERS, *_TEXTS)
 def _announced(of: Attribution, event: Int64, node: Int64) -> tuple[Int64, Int64]:
     """What tells of each call, -1 for none: an index into the trace's messages, and the operator around its launch."""
     events, messages = of.trace.events, of.trace.messages
-    tells = np.zeros(len(events), np.bool_)
-    tells[messages.event] = True
+    tells = mask_of(messages.event, len(events))
     announced = named(of.trace, of_kind(of.trace, Kind.OPERATOR), ANNOUNCEMENT.__eq__)
     operator = nearest_to(node, of.calls.parent, announced)
     return position_in(messages.event, np.where(tells[event], event, operator), len(events)), operator

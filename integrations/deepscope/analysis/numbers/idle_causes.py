@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
-from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals, covered_by, union_of
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, of_kind
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import HostTimeline, copy_direction, idle
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import FrameworkSpans
-from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
@@ -180,13 +179,12 @@ def idle_by_cause(
 
 def occupied(of: Attribution, phases: PhaseTimeline, waits: Int64) -> Intervals:
     """While the training thread loads data or waits for the device, or something launches work."""
-    states = _states(of, phases, waits)
-    return union(np.concatenate([one.start for one in states]), np.concatenate([one.end for one in states]))
+    return union_of(*_states(of, phases, waits))
 
 
 def _states(of: Attribution, phases: PhaseTimeline, waits: Int64) -> tuple[Intervals, Intervals, Intervals]:
     events = of.trace.events
-    waiting = _spans(events, waits[events.thread[waits] == of.training.thread])
+    waiting = covered_by(events, waits[events.thread[waits] == of.training.thread])
     return _loading(of, phases), waiting, _launching(of)
 
 
@@ -197,29 +195,21 @@ def _on_training_thread(of: Attribution) -> tuple[FrameworkSpans, Intervals]:
     if not here.any():
         return spans.only(here), NO_INTERVALS
     calls = np.flatnonzero(of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME) & (events.thread == of.training.thread))
-    return spans.only(here), _spans(events, calls)
+    return spans.only(here), covered_by(events, calls)
 
 
 def _at_lines(timeline: HostTimeline, spans: Intervals, lines: int) -> Int64:
     return by_line(timeline.location, lines, spans.overlap_ns(timeline.start, timeline.end))
 
 
-def _spans(events: Events, chosen: Int64) -> Intervals:
-    return union(events.start_ns[chosen], events.end_ns[chosen])
-
-
 def _loading(of: Attribution, phases: PhaseTimeline) -> Intervals:
     """While the training thread loads data, or runs an operator that copies to the device."""
-    is_data = phases.phase == PHASES.index("data")
     operators = of.operators
     copying = pick(operators.nodes, pick(operators.around, of.work.node[is_copy_in(of, "h2d")]))
     copying = copying[copying >= 0]
     events = of.trace.events
     copying = copying[events.thread[copying] == of.training.thread]
-    return union(
-        np.concatenate((phases.spans.start[is_data], events.start_ns[copying])),
-        np.concatenate((phases.spans.end[is_data], events.end_ns[copying])),
-    )
+    return union_of(phases.spans_of("data"), covered_by(events, copying))
 
 
 def _launching(of: Attribution) -> Intervals:
@@ -228,4 +218,4 @@ def _launching(of: Attribution) -> Intervals:
     at = pick(operators.around, calls)
     outermost = nearest(operators.caller, operators.caller < 0)
     top = pick(outermost, at)
-    return _spans(of.trace.events, np.concatenate((operators.nodes[top[top >= 0]], calls[top < 0])))
+    return covered_by(of.trace.events, np.concatenate((operators.nodes[top[top >= 0]], calls[top < 0])))

@@ -8,7 +8,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import depth, sums_with_callees
 from deepscope.analysis.array_ops.intervals import Extent, Intervals
-from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, mask_of, sums
 from deepscope.analysis.numbers.cpu_time import CpuTime
 from deepscope.analysis.numbers.idle_causes import FrameworkTime
 from deepscope.analysis.numbers.memory import MemoryUse
@@ -154,10 +154,8 @@ def folded(parts: Parts, location: Int64) -> Parts:
     small = np.flatnonzero(~kept & (total > 0) & ((parts.parent < 0) | kept[parts.parent]))
     groups, place = distinct_places(group[small])
 
-    def sums(values: Int64) -> Int64:
-        result = np.zeros(len(groups), np.int64)
-        np.add.at(result, place, values[small])
-        return result
+    def of_groups(values: Int64) -> Int64:
+        return sums(place, len(groups), values[small])
 
     nodes = np.flatnonzero(kept)
     position = np.full(len(parts), -1, np.int64)
@@ -168,9 +166,9 @@ def folded(parts: Parts, location: Int64) -> Parts:
         parent=np.append(pick(position, parts.parent[nodes]), pick(position, around)),
         node=np.append(parts.node[nodes], np.full(len(groups), OTHER)),
         place=np.append(parts.place[nodes], np.full(len(groups), OTHER)),
-        self_ns=np.append(parts.self_ns[nodes], sums(total)),
-        backward_ns=np.append(parts.backward_ns[nodes], sums(backward)),
-        calls=np.append(parts.calls[nodes], sums(parts.calls)),
+        self_ns=np.append(parts.self_ns[nodes], of_groups(total)),
+        backward_ns=np.append(parts.backward_ns[nodes], of_groups(backward)),
+        calls=np.append(parts.calls[nodes], of_groups(parts.calls)),
     )
 
 
@@ -193,8 +191,7 @@ def _kept(parts: Parts, total: Int64, location: Int64) -> Mask:
     small = np.flatnonzero(~kept & (of_line_total > 0) & ((parent < 0) | kept[np.maximum(parent, 0)]))
     _, place = distinct_places(parent[small])
     alone = small[np.bincount(place)[place] == 1] if len(small) else small
-    has_parts = np.zeros(count, np.bool_)
-    has_parts[parent[parent >= 0]] = True
+    has_parts = mask_of(parent[parent >= 0], count)
     kept[alone[~has_parts[alone] & (deep[alone] < _DEEPEST)]] = True
     return np.asarray(kept[of_line] & (total > 0))
 
@@ -223,8 +220,7 @@ def path_columns(paths: PathTable, values: Int64, group: Int64, groups: int) -> 
         groups: how many there are; the columns have one place more, for no line.
     """
     totals = np.concatenate((paths.totals(values, group, groups), values[:1]))
-    self_cpu = np.zeros(groups + 1, np.int64)
-    np.add.at(self_cpu, np.append(group, groups)[paths.location], values[:, 2])
+    self_cpu = sums(np.append(group, groups)[paths.location], groups + 1, values[:, 2])
     return {
         "total_device_ns": totals[:, 0],
         "total_outside_ns": totals[:, 3],

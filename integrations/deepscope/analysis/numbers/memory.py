@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Extent
-from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, sums
 from deepscope.analysis.numbers.memory_blocks import KINDS, Blocks, device_codes, device_of, find_blocks, held_by_owner
 from deepscope.analysis.ownership.calls import Nested, open_at
 from deepscope.trace.arrays import distinct_values, pick
@@ -114,8 +114,7 @@ class MemoryUse:
     def live_bytes(self, chosen: Mask) -> Int64:
         """How much of some blocks (shape (b,)) is live after each event; shape of `rows`."""
         begin, end, size = (column[chosen] for column in (self.blocks.begin, self.blocks.end, self.blocks.size_bytes))
-        change = np.zeros(len(self.rows) + 1, np.int64)
-        np.add.at(change, np.maximum(begin, 0), size)
+        change = sums(np.maximum(begin, 0), len(self.rows) + 1, size)
         np.subtract.at(change, np.minimum(end, len(self.rows)), size)
         return np.cumsum(change)[:-1]
 

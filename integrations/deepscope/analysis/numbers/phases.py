@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals
-from deepscope.analysis.array_ops.selection import distinct, named, of_kind
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals, union
+from deepscope.analysis.array_ops.selection import distinct, named, of_kind, sums
 from deepscope.analysis.numbers.work import HostTimeline, idle
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CallForest
@@ -58,11 +58,14 @@ class PhaseTimeline:
         found = self.spans.locate(ts)
         return np.where(found < 0, _OTHER, self.phase[found])
 
+    def spans_of(self, name: str) -> Intervals:
+        """The stretches in a phase (of `PHASES`); touching ones are one."""
+        chosen = self.phase == PHASES.index(name)
+        return union(self.spans.start[chosen], self.spans.end[chosen])
+
     def wall_ns(self, within: Intervals) -> Int64:
         """Time in each phase within some spans; shape (5,)."""
-        result = np.zeros(len(PHASES), np.int64)
-        np.add.at(result, self.phase, within.overlap_ns(self.spans.start, self.spans.end))
-        return result
+        return sums(self.phase, len(PHASES), within.overlap_ns(self.spans.start, self.spans.end))
 
     def calls(self, extent: Extent) -> Int64:
         """How often each phase was entered; shape (5,)."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Extent, Intervals
-from deepscope.analysis.array_ops.selection import distinct, of_kind
+from deepscope.analysis.array_ops.selection import distinct, of_kind, sums
 from deepscope.analysis.ownership.locations import Scopes, function_numbers
 from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.trace.arrays import pick
@@ -196,8 +196,7 @@ class RecordingCost:
     def by_line(self, stretches: Intervals) -> Int64:
         """The cost within stretches of time; shape (lines + 1,)."""
         inside = stretches.locate(self.start) >= 0
-        result = np.zeros(self.lines + 1, np.int64)
-        np.add.at(result, self.location[inside], (self.cost_ns + self.unseen_ns)[inside])
+        result = sums(self.location[inside], self.lines + 1, (self.cost_ns + self.unseen_ns)[inside])
         return np.maximum(result, 0)
 
     def within(self, start: Int64, end: Int64) -> Int64:

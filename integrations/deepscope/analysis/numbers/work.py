@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Extent, GroupedUnion, Intervals, grouped_union, union
+from deepscope.analysis.array_ops.intervals import Extent, GroupedUnion, Intervals, covered_by, grouped_union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, named, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.owners import LineRuns, Work
@@ -69,7 +69,7 @@ def exposed_ns(work: Work, which: Mask | None = None) -> Int64:
         here = work.device == device
         ours = here & asked
         other = here & ~work.collective & (work.kind == Kind.KERNEL)
-        compute = union(work.start_ns[other], work.end_ns[other])
+        compute = covered_by(work, other)
         start, end = work.start_ns[ours], work.end_ns[ours]
         result[ours] = end - start - compute.overlap_ns(start, end)
     return result

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.array_ops.selection import Mask
+from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union_of
+from deepscope.analysis.array_ops.selection import Mask, mask_of
 from deepscope.analysis.ownership.calls import CallForest, join_backward, nest
 from deepscope.analysis.ownership.compiled import FusedKernels, find_fused
 from deepscope.analysis.ownership.locations import Scopes, find_scopes
@@ -67,9 +67,7 @@ class OwnedWork(Work):
     @property
     def working(self) -> Intervals:
         """When at least one device works."""
-        busy, nothing = self.busy.values(), np.zeros(0, np.int64)
-        starts, ends = [one.start for one in busy], [one.end for one in busy]
-        return union(np.concatenate([nothing, *starts]), np.concatenate([nothing, *ends]))
+        return union_of(*self.busy.values())
 
 
 def owned(
@@ -83,11 +81,9 @@ def owned(
     parts = compiled.divide(work, called_at, joined_paths(paths, calls, owners.path, work.node), paths)
     row = parts.row
     begins = np.searchsorted(row, np.arange(len(work)))
-    differs = np.zeros(len(work), np.bool_)
-    differs[row[parts.location != parts.location[begins][row]]] = True
+    differs = mask_of(row[parts.location != parts.location[begins][row]], len(work))
     columns = {one.name: getattr(work, one.name) for one in fields(work) if one.name not in ("metric", "duration_ns")}
-    counts = np.zeros(len(row), np.bool_)
-    counts[begins] = True
+    counts = mask_of(begins, len(row))
     step = steps.of(work.launch_ns)[row]
     return OwnedWork(
         metric=work.metric,
@@ -112,10 +108,7 @@ def owned(
 def busy_with(work: Work, chosen: Mask) -> dict[int, Intervals]:
     """By device, the union of some work (shape (w,)) over all streams."""
     device = work.device
-    return {
-        one: union(work.start_ns[chosen & (device == one)], work.end_ns[chosen & (device == one)])
-        for one in distinct_values(device).tolist()
-    }
+    return {one: covered_by(work, chosen & (device == one)) for one in distinct_values(device).tolist()}
 
 
 @dataclass(frozen=True, slots=True)

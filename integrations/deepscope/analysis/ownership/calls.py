@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest, nearest_to
-from deepscope.analysis.array_ops.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, mask_of, named, of_kind
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.joins.backward import backward_partners
@@ -133,8 +133,7 @@ def join_backward(trace: Trace, nested: Nested, scopes: Mask, training_thread: i
     if not len(roots) and not is_forked.any():
         nothing = np.full(len(parent), -1, np.int64)
         return CallForest(nested, parent, nothing, nothing)
-    is_root = np.zeros(len(parent), np.bool_)
-    is_root[roots] = True
+    is_root = mask_of(roots, len(parent))
     partner = np.full(len(parent), -1, np.int64)
     partner[roots] = partners
 
@@ -166,11 +165,9 @@ def _stranded(trace: Trace, parent: Int64, is_root: Mask, is_forked: Mask, scope
     wait. A span of the engine is stranded even below an annotation; one below a line scope was called from there.
     """
     thread = trace.events.thread
-    engine = np.zeros(len(trace.threads), np.bool_)
-    engine[thread[is_root & (parent < 0)]] = True
+    engine = mask_of(thread[is_root & (parent < 0)], len(trace.threads))
     engine[thread[is_forked]] = True
-    home = np.zeros(len(trace.threads), np.bool_)
-    home[thread[scopes & (parent < 0)]] = True
+    home = mask_of(thread[scopes & (parent < 0)], len(trace.threads))
     top = (parent < 0) & of_kind(trace, *CPU_KINDS) & ~scopes
     return np.flatnonzero(top & engine[thread] & (is_root | ~home[thread]))
 
@@ -192,8 +189,7 @@ def _resumed(
     if not len(forks):
         return none, none
     thread = trace.events.thread
-    known = np.zeros(len(trace.threads), np.bool_)
-    known[thread[scopes]] = known[thread[stranded]] = known[training_thread] = True
+    known = mask_of(np.concatenate((thread[scopes], thread[stranded], [training_thread])), len(trace.threads))
     top = np.flatnonzero((nested.parent < 0) & of_kind(trace, *CPU_KINDS) & ~scopes & ~known[thread])
     found = open_at(trace, nested, trace.events.start_ns[top], np.full(len(top), training_thread, np.int64))
     goes_on = np.isin(nearest_to(found, nested.parent, scopes), forks)

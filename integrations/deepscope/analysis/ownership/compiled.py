@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
+from deepscope.analysis.array_ops.selection import Mask, distinct, mask_of, of_kind, sums
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.owners import Work
 from deepscope.analysis.ownership.paths import PathBuilder
@@ -37,8 +37,12 @@ def graph_calls(trace: Trace) -> dict[int, str]:
 def told_calls(trace: Trace) -> Mask:
     """Which events are calls of graphs that tell their source lines; shape (n,)."""
     told = {graph.key for graph in trace.header.compiled.graphs}
-    is_name = np.zeros(len(trace.strings) + 1, np.bool_)
-    is_name[[name for name, key in graph_calls(trace).items() if key in told]] = True
+    return _are_calls(trace, [name for name, key in graph_calls(trace).items() if key in told])
+
+
+def _are_calls(trace: Trace, names: list[int]) -> Mask:
+    """Which events are calls of graphs by their names (indexes into the strings); shape (n,)."""
+    is_name = mask_of(names, len(trace.strings) + 1)
     return is_name[trace.events.name] & of_kind(trace, Kind.OPERATOR, Kind.ANNOTATION)
 
 
@@ -134,8 +138,7 @@ def _nodes(sources: list[_Source], source: Int64, count: Int64, row: Int64) -> I
 
 def _divided(duration: Int64, row: Int64, begins: Int64, weight: Int64) -> Int64:
     """Integer parts of each duration by weight; what is left goes to a piece's first part. Shape of `row`."""
-    whole = np.zeros(len(duration), np.int64)
-    np.add.at(whole, row, weight)
+    whole = sums(row, len(duration), weight)
     whole = whole[row]
     times, rest = np.divmod(duration[row], whole)
     parts: Int64 = times * weight + rest * weight // whole
@@ -196,13 +199,13 @@ def _annotated_backward(trace: Trace, work: Work) -> Mask:
 def _of_graphs(trace: Trace, parent: Int64, work: Work, keys: dict[int, str], sources: _Sources) -> tuple[Int64, Mask]:
     """The numbers (in `sources`) of the kernels of compiled graphs, -1 for other work, and which work is of graphs that
     tell nothing; both of shape (w,)."""
-    child = _children_of_calls(trace, parent, work, keys)
+    is_below_call = np.append(_are_calls(trace, list(keys)), False)[parent]
+    child = nearest_to(work.node, parent, is_below_call)
     rows = np.flatnonzero(child >= 0)
     names = _Names(trace.header, keys)
     kernel = np.full(len(work), -1, np.int64)
     told = {graph.key for graph in trace.header.compiled.graphs}
-    is_untold = np.zeros(len(trace.strings) + 1, np.bool_)
-    is_untold[[name for name, key in keys.items() if key not in told]] = True
+    is_untold = mask_of([name for name, key in keys.items() if key not in told], len(trace.strings) + 1)
     untold = np.zeros(len(work), np.bool_)
     untold[rows] = is_untold[trace.events.name[parent[child[rows]]]]
     if names.kernels and len(rows):
@@ -228,15 +231,6 @@ def _captured(trace: Trace, work: Work, sources: _Sources) -> Int64:
     return np.asarray(number[found])
 
 
-def _children_of_calls(trace: Trace, parent: Int64, work: Work, keys: Iterable[int]) -> Int64:
-    """The event directly below a graph's call at or above each piece of work, -1 for none; shape (w,)."""
-    is_name = np.zeros(len(trace.strings) + 1, np.bool_)
-    is_name[list(keys)] = True
-    is_call = is_name[trace.events.name] & of_kind(trace, Kind.OPERATOR, Kind.ANNOTATION)
-    below = np.append(is_call, False)[parent]
-    return nearest_to(work.node, parent, below)
-
-
 def _kernels(
     trace: Trace, parent: Int64, work: Work, rows: Int64, child: Int64, *, names: _Names, sources: _Sources
 ) -> Int64:
@@ -255,7 +249,7 @@ def _kernels(
     units, first, of_unit = np.unique(unit[known], return_index=True, return_inverse=True)
     at = known[first]
     order = np.lexsort((begin[at], group[at], call[at]))
-    _, run, length = _runs(call[at][order], group[at][order])
+    run, length = _runs(call[at][order], group[at][order])
     place = np.zeros(len(units), np.int64)
     place[order] = np.arange(len(units)) - run
     times = np.zeros(len(units), np.int64)
@@ -267,8 +261,8 @@ def _kernels(
     return found
 
 
-def _runs(*columns: Int64) -> tuple[Int64, Int64, Int64]:
-    """Of sorted columns, where each run of equal rows begins; and by row, its run's begin and length."""
+def _runs(*columns: Int64) -> tuple[Int64, Int64]:
+    """Of sorted columns, by row: where its run of equal rows begins, and how long that is."""
     size = len(columns[0])
     change = np.zeros(size, np.bool_)
     change[:1] = True
@@ -276,7 +270,7 @@ def _runs(*columns: Int64) -> tuple[Int64, Int64, Int64]:
         change[1:] |= column[1:] != column[:-1]
     begins = np.flatnonzero(change)
     lengths = np.diff(np.append(begins, size))
-    return begins, np.repeat(begins, lengths), np.repeat(lengths, lengths)
+    return np.repeat(begins, lengths), np.repeat(lengths, lengths)
 
 
 def _groups(trace: Trace, call: Int32, work: Int32, child: Int32, names: _Names) -> Int64:

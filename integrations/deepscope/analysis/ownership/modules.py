@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_in
-from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
+from deepscope.analysis.array_ops.selection import Mask, distinct, mask_of, of_kind
 from deepscope.analysis.ownership.calls import STEP, CallForest, nest
 from deepscope.analysis.ownership.owners import Work
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
@@ -196,8 +196,7 @@ def _calls_of_regions(trace: Trace, calls: CallForest) -> tuple[Int64, Int64]:
     """`parent` and `up` without scopes and frames: a region holds all that starts in it, wherever it began itself."""
     parent = nest(trace, (Kind.ANNOTATION, Kind.OPERATOR, Kind.RUNTIME)).parent
     library = calls.nested.library
-    is_library = np.zeros(len(parent), np.bool_)
-    is_library[library] = True
+    is_library = mask_of(library, len(parent))
     parent[library] = nearest_to(calls.parent[library], calls.parent, ~is_library)
     return parent, np.where(calls.up == calls.parent, parent, calls.up) if calls.bridged else parent
 
@@ -283,8 +282,7 @@ def find_framework(trace: Trace, marks: Mask, parent: Int64) -> FrameworkSpans:
     run = nearest_to(parent[nodes], parent, marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME))
     direct = (run >= 0) & marks[run]
     nodes, run = nodes[direct], run[direct]
-    hosts = np.zeros(len(names), np.bool_)
-    hosts[run[drives[names[nodes]]]] = True
+    hosts = mask_of(run[drives[names[nodes]]], len(names))
     kept = hosts[run]
     return FrameworkSpans(nodes[kept], run[kept], of_name[names[nodes[kept]]], parts)
 

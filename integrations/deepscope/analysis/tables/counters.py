@@ -8,12 +8,12 @@ from itertools import groupby
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.selection import sums
 from deepscope.analysis.numbers.counter_levels import Level, Stretches, levels
 from deepscope.analysis.tables.steps import steps_per_block
 from deepscope.records import CounterBlock, CounterSeries
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.format.counters import TRACKS
-from deepscope.trace.model import Int64
 
 MOST_SERIES = 600
 """A machine of 256 cores with 8 GPUs, 16 disks and 16 adapters has so many."""
@@ -95,8 +95,7 @@ class _Steps:
             return []
         parts = level.within(self._start, self._end)
         count = len(self._blocks)
-        covered: Int64 = np.zeros(count, np.int64)
-        np.add.at(covered, self._place, parts.covered_ns)
+        covered = sums(self._place, count, parts.covered_ns)
         weighted = np.zeros(count)
         np.add.at(weighted, self._place, parts.mean * (parts.covered_ns / np.maximum(covered, 1)[self._place]))
         known = parts.covered_ns > 0

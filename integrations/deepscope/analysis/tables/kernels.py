@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.selection import Columns, commonest, largest, largest_named, of_kind, sums
+from deepscope.analysis.array_ops.selection import Columns, commonest, largest, largest_named, mask_of, of_kind, sums
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
 from deepscope.analysis.tables.why import WorkCauses
 from deepscope.records import Kernel, KernelKind
@@ -46,8 +46,7 @@ def kernel_table(analysis: Analysis, causes: WorkCauses) -> list[Kernel]:
     lines = {share.group: share.member for share in largest(group, work.location[counted], duration, 1)}
     locations = analysis.attribution.scopes.locations
     with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))[event]
-    uses_cores = np.zeros(len(keys), np.bool_)
-    uses_cores[group[with_cores]] = True
+    uses_cores = mask_of(group[with_cores], len(keys))
     names = tuple(columns)
     values = np.stack([columns[name] for name in names], axis=1)
     return [

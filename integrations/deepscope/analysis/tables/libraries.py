@@ -9,7 +9,7 @@ from pathlib import PurePath
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, largest, largest_named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, largest, largest_named, mask_of, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.locations import Owner, Scopes, frame_of, owner_of_file, python_module_of_file
@@ -154,8 +154,7 @@ def _composed(parent: Int64, marks: Mask, modules: Mask) -> Mask:
     """Which modules call a module, with no line of the user's between; shape (n,)."""
     called = np.flatnonzero(modules)
     caller = nearest_to(pick(parent, called), parent, modules | marks)
-    result = np.zeros(len(modules), np.bool_)
-    result[caller[caller >= 0]] = True
+    result = mask_of(caller[caller >= 0], len(modules))
     return result & modules
 
 

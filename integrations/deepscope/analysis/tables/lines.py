@@ -8,7 +8,16 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import nearest
-from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, largest_first, largest_named, rows
+from deepscope.analysis.array_ops.selection import (
+    Columns,
+    Mask,
+    by_line,
+    distinct,
+    largest_first,
+    largest_named,
+    rows,
+    sums,
+)
 from deepscope.analysis.numbers.added_by_recording import python_alone
 from deepscope.analysis.numbers.lines import Parts, path_columns
 from deepscope.analysis.numbers.recording_cost import is_slowed
@@ -128,8 +137,7 @@ def fused_with(work: OwnedWork, counted: Mask, locations: list[Location]) -> dic
         return {}
     width = len(locations)
     keys, inverse = np.unique(work.fused[rows] * width + work.location[rows], return_inverse=True)
-    parts = np.zeros(len(keys), np.int64)
-    np.add.at(parts, inverse.reshape(-1), work.duration_ns[rows])
+    parts = sums(inverse.reshape(-1), len(keys), work.duration_ns[rows])
     kernels: dict[int, list[tuple[int, int]]] = {}
     for key, part in zip(keys.tolist(), parts.tolist(), strict=True):
         kernels.setdefault(key // width, []).append((-part, key % width))
@@ -155,7 +163,8 @@ def function_table(analysis: Analysis) -> list[Function]:
     index: dict[tuple[str, int, str], int] = {}
     keys = [(one.file, one.first_line or one.line, one.function) for one in locations]
     group = np.array([index.setdefault(key, len(index)) for key in keys], np.int64)
-    columns = {name: _summed(values, group, len(index)) for name, values in analysis.columns.items()}
+    with_none = np.append(group, len(index))
+    columns = {name: sums(with_none, len(index) + 1, values) for name, values in analysis.columns.items()}
     columns |= path_columns(analysis.attribution.paths, analysis.by_path, group, len(index))
     exact = np.zeros(len(index), np.bool_)
     exact[group] = [one.exact or one.fused for one in locations]
@@ -165,12 +174,6 @@ def function_table(analysis: Analysis) -> list[Function]:
         Function(**row, file=names[i][0], line=names[i][1], function=names[i][2], exact=bool(exact[i]))
         for i, row in zip(order.tolist(), rows(columns, order), strict=True)
     ]
-
-
-def _summed(values: Int64, group: Int64, groups: int) -> Int64:
-    result = np.zeros(groups + 1, np.int64)
-    np.add.at(result, np.append(group, groups), values)
-    return result
 
 
 def framework_table(analysis: Analysis) -> list[FrameworkPart]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, covered_by, union
 from deepscope.analysis.array_ops.selection import Mask, of_kind
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
 from deepscope.analysis.numbers.step_roles import ROLES, Roles, dashboard_roles, known_roles
@@ -222,7 +222,7 @@ def step_time(events: Events, work: OwnedWork, roles: Roles, *, without: Interva
     parts = np.zeros((len(start), len(ROLES)), np.int64)
     for place, role in enumerate(ROLES[:-1]):
         which = roles.by_name[role]
-        spans = union(events.start_ns[which], events.end_ns[which])
+        spans = covered_by(events, which)
         parts[:, place] = spans.intersection(left).overlap_ns(start, end)
         left = spans.complement(left)
     parts[:, -1] = left.overlap_ns(start, end)

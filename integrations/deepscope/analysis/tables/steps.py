@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, rows
+from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, rows, sums
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.lines import started_by_lines
 from deepscope.analysis.numbers.phases import LineStepTimes, idle_by_step, phase_of_work, python_by_step
@@ -71,10 +71,7 @@ def _exchange(of: Attribution, calls: CollectiveCalls) -> Columns:
         return spans.overlap_ns(steps.spans.start, steps.spans.end)
 
     kernels = work.counts & (work.kind == Kind.KERNEL) & (work.metric == "device")
-    computing, on_device = (
-        union(work.start_ns[rows], work.end_ns[rows])
-        for rows in (kernels & ~work.collective, kernels & work.collective)
-    )
+    computing, on_device = (covered_by(work, rows) for rows in (kernels & ~work.collective, kernels & work.collective))
     host = np.flatnonzero(~calls.on_device)
     start, end = events.start_ns[calls.event[host]], events.end_ns[calls.event[host]]
     communication = within(union(np.append(on_device.start, start), np.append(on_device.end, end)))
@@ -124,8 +121,7 @@ def step_excess(of: Attribution) -> Excess:
     on_line = line.location >= 0
     location, spent = line.location[on_line], (line.end - line.start)[on_line]
     step = steps.of(line.start[on_line])
-    whole = np.zeros(lines, np.int64)
-    np.add.at(whole, location, spent)
+    whole = sums(location, lines, spent)
     kept = np.sort(np.argsort(-whole, kind="stable")[: min(int((whole > 0).sum()), _MOST_CELLS // len(steps))])
     if not len(kept):
         return nothing
@@ -263,8 +259,7 @@ def _sums(shares: LineStepTimes) -> dict[int, dict[int, int]]:
     blocks, block = distinct_places(shares.step[real])
     width = max(1, len(blocks))
     cell, place = distinct_places(row * width + block)
-    total = np.zeros(len(cell), np.int64)
-    np.add.at(total, place, shares.duration_ns[real])
+    total = sums(place, len(cell), shares.duration_ns[real])
     number = blocks.tolist()
     found: dict[int, dict[int, int]] = {}
     for key, value in zip(cell.tolist(), total.tolist(), strict=True):

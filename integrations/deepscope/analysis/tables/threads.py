@@ -7,11 +7,10 @@ from itertools import count
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.array_ops.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.intervals import covered_by, union_of
+from deepscope.analysis.array_ops.selection import Mask, mask_of, named, of_kind, sums
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CPU_KINDS, step_events
 from deepscope.records import HostThread, Stream, ThreadRole
@@ -32,13 +31,11 @@ def thread_table(analysis: Analysis) -> list[HostThread]:
     found = distinct_values(events.thread[on_cpu])
     threads = len(trace.threads)
 
-    def sums(thread: npt.NDArray[np.integer], values: Int64 | None = None) -> Int64:
-        result = np.zeros(threads, np.int64)
-        np.add.at(result, thread, 1 if values is None else values)
-        return result
-
     def union_ns(which: Mask) -> Int64:
-        return _union_by_thread(analysis, which & on_cpu)
+        """Length of the union of some events within the extent by thread."""
+        rows = np.flatnonzero(which & on_cpu)
+        groups, lengths = extent.grouped_union_ns(events.start_ns[rows], events.end_ns[rows], events.thread[rows])
+        return sums(groups, threads, lengths)
 
     first, last = np.full(threads, np.iinfo(np.int64).max), np.full(threads, np.iinfo(np.int64).min)
     np.minimum.at(first, events.thread[on_cpu], events.start_ns[on_cpu])
@@ -51,19 +48,19 @@ def thread_table(analysis: Analysis) -> list[HostThread]:
     in_code = union_ns(operators | runtime | code)
     everything = union_ns(operators | runtime | code | (parent < 0))
     in_calls, in_runtime = union_ns(operators | runtime), union_ns(runtime)
-    waited = np.zeros(len(events), np.bool_)
-    waited[analysis.waits] = True
+    waited = mask_of(analysis.waits, len(events))
     begun = extent.holds(events.start_ns)
     launched = analysis.counted & (work.node >= 0)
+    launched_on = events.thread[work.node[launched]]
     columns = {
         "operator_ns": in_calls - in_runtime,
         "runtime_ns": in_runtime,
         "python_ns": in_code - in_calls,
         "annotation_ns": everything - in_code,
-        "operators": sums(events.thread[operators & begun]),
-        "runtime_calls": sums(events.thread[runtime & begun]),
-        "launches": sums(events.thread[work.node[launched & work.counts & (work.kind == Kind.KERNEL)]]),
-        "device_ns": sums(events.thread[work.node[launched]], work.duration_ns[launched]),
+        "operators": sums(events.thread[operators & begun], threads),
+        "runtime_calls": sums(events.thread[runtime & begun], threads),
+        "launches": sums(launched_on[work.counts[launched] & (work.kind[launched] == Kind.KERNEL)], threads),
+        "device_ns": sums(launched_on, threads, work.duration_ns[launched]),
         "wait_ns": union_ns(waited),
     }
     engine = distinct_values(events.thread[named(trace, operators, is_backward_root)]).tolist()
@@ -89,19 +86,6 @@ def thread_table(analysis: Analysis) -> list[HostThread]:
     ]
 
 
-def _union_by_thread(analysis: Analysis, which: Mask) -> Int64:
-    """Length of the union of some events within the extent by thread; shape (threads,)."""
-    trace = analysis.attribution.trace
-    events = trace.events
-    rows = np.flatnonzero(which)
-    result = np.zeros(len(trace.threads), np.int64)
-    groups, lengths = analysis.extent.grouped_union_ns(
-        events.start_ns[rows], events.end_ns[rows], events.thread[rows].astype(np.int64)
-    )
-    np.add.at(result, groups, lengths)
-    return result
-
-
 def stream_table(analysis: Analysis) -> list[Stream]:
     """The streams with work within the extent, by device and number; none where the CPU is the device."""
     work, events = analysis.attribution.work, analysis.attribution.trace.events
@@ -109,8 +93,6 @@ def stream_table(analysis: Analysis) -> list[Stream]:
         return []
     everything = np.flatnonzero(work.counts)
     streams, of_piece = stream_of(events, work, everything)
-    stream = np.full(len(work), -1, np.int64)
-    stream[everything] = of_piece
     # Parts of one kernel lie in a row behind its largest.
     place = np.full(int(work.piece[-1]) + 1, -1, np.int64)
     place[work.piece[everything]] = of_piece
@@ -123,21 +105,19 @@ def stream_table(analysis: Analysis) -> list[Stream]:
         "fill": counted & (work.kind == Kind.MEMSET),
     }
 
-    def sums(rows: Mask, values: Int64 | None = None) -> list[int]:
-        result = np.zeros(len(streams), np.int64)
-        np.add.at(result, of_row[rows], 1 if values is None else values[rows])
-        return [int(one) for one in result]
+    def spent(rows: Mask) -> list[int]:
+        found: list[int] = sums(of_row[rows], len(streams), work.duration_ns[rows]).tolist()
+        return found
 
-    device_ns = sums(counted, work.duration_ns)
-    times = {name: sums(rows, work.duration_ns) for name, rows in kinds.items()}
-    counts = {name: sums(rows & work.counts) for name, rows in kinds.items()}
+    device_ns = spent(counted)
+    times = {name: spent(rows) for name, rows in kinds.items()}
+    counts = {name: sums(of_row[rows & work.counts], len(streams)).tolist() for name, rows in kinds.items()}
     between = gaps(events, work, counted)
     waits = np.zeros((len(streams), 3), np.int64)
-    np.add.at(waits, (stream[between.row], between.cause), between.gap_ns)
+    np.add.at(waits, (of_row[between.row], between.cause), between.gap_ns)
     window = analysis.window
     busy = [
-        union(work.start_ns[rows], work.end_ns[rows]).intersection(window)
-        for rows in (everything[of_piece == i] for i in range(len(streams)))
+        covered_by(work, rows).intersection(window) for rows in (everything[of_piece == i] for i in range(len(streams)))
     ]
     return [
         Stream(
@@ -153,23 +133,15 @@ def stream_table(analysis: Analysis) -> list[Stream]:
             fills=counts["fill"][i],
             collectives=counts["collective"][i],
             busy_ns=busy[i].total_ns,
-            overlapped_ns=_overlapped(busy, [j for j, other in enumerate(streams) if other[0] == device and j != i], i),
+            overlapped_ns=union_of(*(one for j, one in enumerate(busy) if streams[j][0] == device and j != i))
+            .intersection(busy[i])
+            .total_ns,
             idle_ns=analysis.unrecorded.total_ns - busy[i].total_ns,
-            host_wait_ns=int(waits[i, 0]),
-            kernel_wait_ns=int(waits[i, 1]),
-            other_wait_ns=int(waits[i, 2]),
+            **dict(zip(("host_wait_ns", "kernel_wait_ns", "other_wait_ns"), waits[i].tolist(), strict=True)),
         )
         for i, (device, number) in enumerate(streams)
         if device_ns[i] or busy[i].total_ns or counts["kernel"][i]
     ]
-
-
-def _overlapped(busy: list[Intervals], others: list[int], one: int) -> int:
-    """How much of a stream's busy time some others share."""
-    if not others:
-        return 0
-    both = union(np.concatenate([busy[i].start for i in others]), np.concatenate([busy[i].end for i in others]))
-    return both.intersection(busy[one]).total_ns
 
 
 # Why streams idle between pieces of work, and how their time is divided, as HTA defines it.
@@ -200,8 +172,8 @@ def gaps(events: Events, work: OwnedWork, which: Mask) -> StreamGaps:
     """The gaps of all streams. `which` are the pieces of work that count, shape (w,)."""
     rows = np.flatnonzero(which & work.counts)
     _, stream = stream_of(events, work, rows)
-    rows = rows[np.lexsort((work.start_ns[rows], stream))]
-    _, stream = stream_of(events, work, rows)
+    order = np.lexsort((work.start_ns[rows], stream))
+    rows, stream = rows[order], stream[order]
     same = stream[1:] == stream[:-1]
     later, before = rows[1:][same], rows[:-1][same]
     gap = np.maximum(work.start_ns[later] - work.end_ns[before], 0)
@@ -231,13 +203,11 @@ class Spans(NamedTuple):
 def spans(work: OwnedWork, which: Mask) -> Spans:
     """Divides the time of some work, all devices and streams together; `which` has shape (w,)."""
     rows = which & work.counts
-    busy = union(work.start_ns[rows], work.end_ns[rows])
+    busy = covered_by(work, rows)
     if not len(busy.start):
         return Spans(0, 0, 0, 0, 0)
     kernels = rows & (work.kind == Kind.KERNEL)
-    compute, communication = (
-        union(work.start_ns[one], work.end_ns[one]) for one in (kernels & ~work.collective, kernels & work.collective)
-    )
+    compute, communication = (covered_by(work, one) for one in (kernels & ~work.collective, kernels & work.collective))
     whole = int(busy.end[-1] - busy.start[0])
     return Spans(
         whole,
