@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from math import prod
 from typing import Any, NamedTuple
@@ -99,6 +100,22 @@ def _sizes(given: Any) -> tuple[int, ...]:
     if any(type(size) is not int or size < 0 for size in sizes):
         raise ValueError("no sizes of a tensor")
     return sizes
+
+
+def broadcast(*shapes: Sequence[int]) -> list[int]:
+    """The sizes of the result of element-wise arithmetic, https://pytorch.org/docs/stable/notes/broadcasting.html.
+
+    Raises:
+        ValueError: there is none for these sizes, or none are given.
+    """
+    rank = max(map(len, shapes))
+    found = []
+    for column in zip(*([1] * (rank - len(one)) + list(one) for one in shapes), strict=True):
+        sizes = {size for size in column if size != 1} or {1}
+        if len(sizes) > 1:
+            raise ValueError("no broadcast of these shapes")
+        found.append(sizes.pop())
+    return found
 
 
 def promoted(tensors: list[Tensor]) -> Tensor:

@@ -10,12 +10,11 @@ import re
 from collections.abc import Callable
 from math import prod
 
-from deepscope.analysis.numbers.arguments import Argument, Tensor, promoted
-from deepscope.analysis.numbers.flop_formulas import UNREADABLE, numbers_in, output_sizes
+from deepscope.analysis.numbers.arguments import Argument, Tensor, broadcast, promoted
+from deepscope.analysis.numbers.flop_formulas import UNREADABLE, Words, numbers_in, output_sizes
 
 _LARGEST = 2**60
 
-Words = list[str]
 ByteFormula = Callable[[list[Argument], Words], int]
 """Raises AttributeError, IndexError, TypeError or ValueError for arguments of a form that it does not know."""
 
@@ -37,14 +36,14 @@ def _read(tensors: list[Tensor]) -> int:
     return sum(one.size_bytes for one in tensors if one.sizes)
 
 
+def _read_at(given: list[Argument], place: int | None) -> int:
+    """The same of one argument, if it is a tensor."""
+    return 0 if place is None else _read(_tensors(given[place : place + 1], 1))
+
+
 def _broadcast(tensors: list[Tensor]) -> int:
     """Elements of the result of element-wise arithmetic."""
-    rank = max(len(one.sizes) for one in tensors)
-    padded = [(1,) * (rank - len(one.sizes)) + one.sizes for one in tensors]
-    sizes = [[size for size in column if size != 1] or [1] for column in zip(*padded, strict=True)]
-    if any(len(set(column)) > 1 for column in sizes):
-        raise ValueError("no broadcast of these sizes")
-    return prod(column[0] for column in sizes)
+    return prod(broadcast(*(one.sizes for one in tensors)))
 
 
 def _pointwise(count: int, *, width: int | None = None) -> ByteFormula:
@@ -88,41 +87,38 @@ def _like(place: int, *reads: int) -> ByteFormula:
     return lambda given, words: read(given, words) + _tensor(given, place).elements * _tensor(given, place).width
 
 
+def _dropout(given: list[Argument], words: Words) -> int:
+    """Beside the result it writes a mask of a byte an element."""
+    return _like(0, 0)(given, words) + _tensor(given, 0).elements
+
+
 def _copy(given: list[Argument], _words: Words) -> int:
     """`copy_(self, source)`."""
     return _tensor(given, 1).size_bytes + _tensor(given, 0).elements * _tensor(given, 0).width
 
 
-def _product(first: int, second: int, added: int | None = None, *, width: int | None = None) -> ByteFormula:
-    """A product of matrices, batched or not, to which another argument may be added (`width` bytes an element)."""
+def _product(
+    first: int,
+    second: int,
+    added: int | None = None,
+    *,
+    width: int | None = None,
+    elements: Callable[[Tensor, Tensor], int] = lambda a, b: prod(a.sizes[:-1]) * b.sizes[-1],
+) -> ByteFormula:
+    """A product of matrices, batched or not, to which another argument may be added.
+
+    Its result has `elements`, of `width` bytes (those of the first factor by default).
+    """
 
     def moved(given: list[Argument], _words: Words) -> int:
         a, b = _tensor(given, first), _tensor(given, second)
-        more = _read(_tensors(given[added : added + 1], 1)) if added is not None else 0
-        return a.size_bytes + b.size_bytes + more + prod(a.sizes[:-1]) * b.sizes[-1] * (width or a.width)
+        return a.size_bytes + b.size_bytes + _read_at(given, added) + elements(a, b) * (width or a.width)
 
     return moved
-
-
-def _summed_products(given: list[Argument], _words: Words) -> int:
-    """`addbmm(self, a, b)`: one result of the size of a product."""
-    added, a, b = (_tensor(given, place) for place in range(3))
-    return added.size_bytes + a.size_bytes + b.size_bytes + a.sizes[-2] * b.sizes[-1] * a.width
 
 
 def _matrix_vector(matrix: int, vector: int, added: int | None = None) -> ByteFormula:
-    def moved(given: list[Argument], _words: Words) -> int:
-        a, b = _tensor(given, matrix), _tensor(given, vector)
-        more = _read(_tensors(given[added : added + 1], 1)) if added is not None else 0
-        return a.size_bytes + b.size_bytes + more + a.sizes[0] * a.width
-
-    return moved
-
-
-def _outer(given: list[Argument], _words: Words) -> int:
-    """`addr(self, a, b)`."""
-    added, a, b = (_tensor(given, place) for place in range(3))
-    return added.size_bytes + a.size_bytes + b.size_bytes + a.elements * b.elements * a.width
+    return _product(matrix, vector, added, elements=lambda a, _: a.sizes[0])
 
 
 def _convolution(stride: int, padding: int, dilation: int, transposed: int | None, bias: int | None) -> ByteFormula:
@@ -130,9 +126,7 @@ def _convolution(stride: int, padding: int, dilation: int, transposed: int | Non
 
     def moved(given: list[Argument], words: Words) -> int:
         x, weight = _tensor(given, 0), _tensor(given, 1)
-        read = x.size_bytes + weight.size_bytes
-        if bias is not None and isinstance(one := given[bias], Tensor):
-            read += one.size_bytes
+        read = x.size_bytes + weight.size_bytes + _read_at(given, bias)
         if transposed is not None and words[transposed] == "True":
             places = (stride, padding, dilation, transposed + 1, transposed + 2)
             return read + _transposed_result(x, weight, [words[place] for place in places])
@@ -147,7 +141,7 @@ def _transposed_convolution(padding: int, bias: int | None) -> ByteFormula:
 
     def moved(given: list[Argument], words: Words) -> int:
         x, weight = _tensor(given, 0), _tensor(given, 1)
-        read = x.size_bytes + weight.size_bytes + (_read(_tensors(given[bias : bias + 1], 1)) if bias else 0)
+        read = x.size_bytes + weight.size_bytes + _read_at(given, bias)
         places = (padding + 2, padding, padding + 3, padding + 1, padding + 4)
         return read + _transposed_result(x, weight, [words[place] for place in places])
 
@@ -213,10 +207,6 @@ def _gather(given: list[Argument], _words: Words) -> int:
 
 def _lists(given: list[Argument]) -> list[list[Tensor]]:
     return [one for one in given if isinstance(one, list)]
-
-
-def _concatenated(given: list[Argument], _words: Words) -> int:
-    return 2 * _read(_lists(given)[0])
 
 
 def _list_bytes(one: Argument) -> int:
@@ -292,13 +282,16 @@ _FOREACH_TERNARY = "addcdiv addcmul lerp"
 
 def _families() -> dict[str, ByteFormula]:
     found: dict[str, ByteFormula] = {}
-    for names, count in ((_UNARY, 1), (_BINARY, 2), (_TERNARY, 3)):
+    pointwise = (
+        (_UNARY, 1, None),
+        (_BINARY, 2, None),
+        (_TERNARY, 3, None),
+        (_TESTS_OF_ONE, 1, 1),
+        (_TESTS_OF_TWO, 2, 1),
+    )
+    for names, count, width in pointwise:
         for name in names.split():
-            found[name] = _pointwise(count)
-            found[f"{name}_"] = _in_place(count)
-    for names, count in ((_TESTS_OF_ONE, 1), (_TESTS_OF_TWO, 2)):
-        for name in names.split():
-            found[name] = _pointwise(count, width=1)
+            found[name] = _pointwise(count, width=width)
             found[f"{name}_"] = _in_place(count)
     for names, count in ((_FOREACH_UNARY, 1), (_FOREACH_BINARY, 2), (_FOREACH_TERNARY, 3)):
         for name in names.split():
@@ -322,14 +315,14 @@ BYTES: dict[str, ByteFormula] = {
     "aten::_fused_adagrad_": _fused_optimizer((0, 2), (0, 1, 2)),
     "aten::_fused_adam_": _fused_optimizer((0, 2, 3, 4), (0, 1, 2, 3, 4)),
     "aten::_fused_adamw_": _fused_optimizer((0, 2, 3, 4), (0, 1, 2, 3, 4)),
-    "aten::cat": _concatenated,
+    "aten::cat": lambda given, _words: 2 * _read(_lists(given)[0]),
     "aten::max_pool2d_with_indices_backward": _like(1, 0, 7),
     "aten::_softmax": _like(0, 0),
     "aten::_log_softmax": _like(0, 0),
     "aten::_softmax_backward_data": _like(0, 0, 1),
     "aten::_log_softmax_backward_data": _like(0, 0, 1),
-    "aten::native_dropout": lambda given, words: _like(0, 0)(given, words) + _tensor(given, 0).elements,
-    "aten::_fused_dropout": lambda given, words: _like(0, 0)(given, words) + _tensor(given, 0).elements,
+    "aten::native_dropout": _dropout,
+    "aten::_fused_dropout": _dropout,
     "aten::native_layer_norm": _NORMS,
     "aten::_fused_rms_norm": _NORMS,
     "aten::native_group_norm": _like(0, 0, 1, 2),
@@ -358,13 +351,13 @@ BYTES: dict[str, ByteFormula] = {
     "aten::baddbmm_": _product(1, 2),
     "aten::_scaled_mm": _product(0, 1),
     "aten::_int_mm": _product(0, 1, width=4),
-    "aten::addbmm": _summed_products,
+    "aten::addbmm": _product(1, 2, 0, elements=lambda a, b: a.sizes[-2] * b.sizes[-1]),
     "aten::mv": _matrix_vector(0, 1),
     "aten::addmv": _matrix_vector(1, 2, 0),
     "aten::addmv_": _matrix_vector(1, 2, 0),
     "aten::dot": _reads(0, 1),
     "aten::vdot": _reads(0, 1),
-    "aten::addr": _outer,
+    "aten::addr": _product(1, 2, 0, elements=lambda a, b: a.elements * b.elements),
     "aten::convolution": _convolution(3, 4, 5, 6, 2),
     "aten::_convolution": _convolution(3, 4, 5, 6, 2),
     "aten::convolution_overrideable": _convolution(3, 4, 5, 6, 2),

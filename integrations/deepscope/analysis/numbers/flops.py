@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest
-from deepscope.analysis.array_ops.selection import Mask, named
+from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.numbers.flop_formulas import FORMULAS, UNREADABLE, flops_of_call, lacks_formula
 from deepscope.analysis.ownership.owners import Operators
-from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import CONVOLUTIONS
@@ -32,13 +32,13 @@ class OperatorFlops(NamedTuple):
 
 def flops_of_operators(trace: Trace, operators: Operators) -> OperatorFlops:
     """FLOPs by operator; of nested ones (`aten::convolution` calls `aten::_convolution`) the outermost known counts."""
-    names = trace.events.name[operators.nodes]
     flops = np.full(len(operators.nodes), -1, np.int64)
-    rows = np.flatnonzero(_named(trace, FORMULAS.__contains__)[names])
+    on_cpu = of_kind(trace, Kind.OPERATOR)
+    rows = np.flatnonzero(named(trace, on_cpu, FORMULAS.__contains__)[operators.nodes])
     found = _from_shapes(trace, operators.nodes[rows])
     flops[rows] = np.where((found < 0) | summable(found, _LARGEST), found, 0)
     known = flops >= 0
-    multiplies = _named(trace, lambda name: name in FORMULAS or lacks_formula(name))[names]
+    multiplies = named(trace, on_cpu, lambda name: name in FORMULAS or lacks_formula(name))[operators.nodes]
     counts = flops > 0
     inner = pick(nearest(operators.caller, counts), operators.caller) >= 0
     unknown = multiplies & ~known & (trace.events.shapes[operators.nodes] >= 0)
@@ -51,24 +51,18 @@ def flops_of_operators(trace: Trace, operators: Operators) -> OperatorFlops:
 def _around(caller: Int64, chosen: Mask) -> Mask:
     """Which nodes have a chosen one below them."""
     found = np.zeros(len(caller), np.bool_)
-    at = np.unique(caller[chosen])
-    while len(at := at[at >= 0]):
+    at = caller[chosen]
+    while len(at := distinct_values(at[at >= 0])):
         found[at] = True
-        at = np.unique(caller[at])
+        at = caller[at]
     return found
-
-
-def _named(trace: Trace, wanted: Callable[[str], bool]) -> Mask:
-    """Which strings are wanted names."""
-    return np.array([wanted(text) for text in trace.strings] + [False], np.bool_)
 
 
 def _from_shapes(trace: Trace, events: Int64) -> Int64:
     """FLOPs of operators that have a formula, each distinct call worked out once; -1 where unknown."""
     columns = trace.events
     width = len(trace.strings) + 1
-    named = columns.name[events].astype(np.int64) * width + columns.shapes[events] + 1
-    shaped, place = distinct_places(named)
+    shaped, place = distinct_places(columns.name[events].astype(np.int64) * width + columns.shapes[events] + 1)
     worded, place_of_words = distinct_places(place * width + columns.concrete[events] + 1)
     calls, row = distinct_places(place_of_words * width + columns.strides[events] + 1)
     values = []

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest, sums_with_callees
 from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, of_kind
-from deepscope.analysis.numbers.flop_formulas import output_sizes
+from deepscope.analysis.numbers.arguments import broadcast
+from deepscope.analysis.numbers.flop_formulas import UNREADABLE, Shapes, Words, output_sizes
 from deepscope.analysis.numbers.flops import OperatorFlops, kernels_with_tensor_cores, operators_for_tensor_cores
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.numbers.roofline import Roofline
@@ -146,8 +146,6 @@ def _outermost(operators: Operators, group: Int64) -> Mask:
     return paths.outermost(paths.location)[path]
 
 
-Shapes = list[Any]
-Words = list[str]
 Output = Callable[[Shapes, Words], list[list[int]]]
 """Raises IndexError, TypeError or ValueError for arguments of a form that it does not know."""
 
@@ -175,8 +173,8 @@ def _of_call(formula: Output, strings: list[str], shapes: int, concrete: int) ->
         words = json.loads(strings[concrete]) if concrete >= 0 else []
         found = formula(json.loads(strings[shapes]), words)
         return json.dumps(found) if all(isinstance(size, int) for one in found for size in one) else ""
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        return ""  # another version's arguments, or a trace that was tampered with
+    except UNREADABLE:
+        return ""
 
 
 def _product(first: int, second: int) -> Output:
@@ -186,27 +184,14 @@ def _product(first: int, second: int) -> Output:
         a, b = shapes[first], shapes[second]
         if not a or not b or a[-1] != b[-2 if len(b) > 1 else -1]:
             raise ValueError("no product of these shapes")
-        batch = _broadcast(a[:-2], b[:-2])
+        batch = broadcast(a[:-2], b[:-2])
         return [[*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else [])]]
 
     return sizes
 
 
-def _broadcast(*shapes: list[int]) -> list[int]:
-    """https://pytorch.org/docs/stable/notes/broadcasting.html"""
-    rank = max(map(len, shapes))
-    columns = zip(*([1] * (rank - len(one)) + list(one) for one in shapes), strict=True)
-    found = []
-    for column in columns:
-        sizes = {size for size in column if size != 1} or {1}
-        if len(sizes) > 1:
-            raise ValueError("no broadcast of these shapes")
-        found.append(sizes.pop())
-    return found
-
-
 def _pointwise(count: int) -> Output:
-    return lambda shapes, _words: [_broadcast(*shapes[:count])]
+    return lambda shapes, _words: [broadcast(*shapes[:count])]
 
 
 def _like(*places: int) -> Output:
