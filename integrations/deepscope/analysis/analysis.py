@@ -168,19 +168,8 @@ def analyse(attribution: Attribution, view: View = WHOLE) -> Analysis:
     phases = find_phases(trace, calls, operators, modules, training)
     extent, window, steps = narrow(attribution, modules, phases, view)
     waits = find_waits(trace, work)
-    scopes, owners, paths = attribution.scopes, attribution.owners, attribution.paths
-    cpu = cpu_time(
-        trace,
-        scopes,
-        runs,
-        calls=calls,
-        operators=operators,
-        owners=owners,
-        paths=paths,
-        framework=attribution.framework,
-        training=training,
-        extent=extent,
-    )
+    scopes, owners = attribution.scopes, attribution.owners
+    cpu = cpu_time(attribution, extent)
     by_path = path_values(work, cpu.self_by_path, extent)
     has_device = work.metric == "device"
     added = added_by_recording(attribution, waits) if has_device else added_to_lines(attribution, cpu.recording_by_run)

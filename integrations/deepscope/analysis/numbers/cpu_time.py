@@ -8,17 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_in, self_values
+from deepscope.analysis.array_ops.ancestry import nearest_to, position_in, self_values
 from deepscope.analysis.array_ops.intervals import Extent
-from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, named, of_kind
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, named, of_kind, sums
 from deepscope.analysis.numbers.added_by_recording import BesidePlain, beside_plain_steps
-from deepscope.analysis.numbers.idle_causes import FrameworkTime, python_of_framework
+from deepscope.analysis.numbers.idle_causes import FrameworkTime, python_of_framework, self_times
 from deepscope.analysis.numbers.recording_cost import cost_by_run, cost_of_entry_ns, most_in_step, without_recording
-from deepscope.analysis.ownership.calls import CallForest
+from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import Scopes
-from deepscope.analysis.ownership.modules import FrameworkSpans
-from deepscope.analysis.ownership.owners import LineRuns, Operators, Owners
-from deepscope.analysis.ownership.paths import PathTable
+from deepscope.analysis.ownership.owners import LineRuns, Operators
 from deepscope.analysis.ownership.training import HAS_WORKERS, Training
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.span_names import parse_off_cpu
@@ -46,48 +44,61 @@ class CpuTime:
     """Of the whole trace."""
 
 
-def cpu_time(
-    trace: Trace,
-    scopes: Scopes,
-    runs: LineRuns,
-    *,
-    calls: CallForest,
-    operators: Operators,
-    owners: Owners,
-    paths: PathTable,
-    framework: FrameworkSpans,
-    training: Training,
-    extent: Extent,
-) -> CpuTime:
+def cpu_time(of: Attribution, extent: Extent) -> CpuTime:
     """CPU time of every line. A line's total is the sum over the paths that hold it, `PathTable.totals`.
 
     Without scopes in the trace (`Call stack` texts alone) the operators' own time stands in for the scopes'.
     """
-    self_by_path = np.zeros(len(paths), np.int64)
+    trace, scopes, runs, operators, owners = of.trace, of.scopes, of.runs, of.operators, of.owners
+    events, steps, lines = trace.events, of.training.steps, len(scopes.locations)
+    counted = extent.begins(events, operators.nodes)
     if scopes.source == "call_stack":
-        counted = extent.begins(trace.events, operators.nodes)
         # As with scopes, the time of autograd's engine is not the forward line's.
-        path = np.where(calls.backward, 0, owners.path)[operators.nodes]
-        np.add.at(self_by_path, path[counted], operators.self_ns[counted])
-        nothing = np.zeros(len(scopes.locations) + 1, np.int64)
-        columns = _columns(nothing, nothing, nothing, Waiting(nothing, nothing, nothing))
-        no_framework = FrameworkTime.none(len(framework.parts))
-        told = BesidePlain.nothing(np.zeros((len(scopes.locations), 1), np.int64), len(runs.nodes))
-        none = np.zeros(0, np.int64)
-        return CpuTime(self_by_path, columns, none, none, no_framework, told)
-    counted = extent.begins(trace.events, operators.nodes)
-    around = position_in(runs.nodes, owners.open_scope[operators.nodes[counted]], len(trace.events))
-    times = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=extent)
-    whole = times
-    if not extent.is_whole and scopes.source == "scopes":
-        around = position_in(runs.nodes, owners.open_scope[operators.nodes], len(trace.events))
-        whole = _times(trace, runs, scopes, parent=calls.parent, around=around, extent=Extent(None))
-    own, python, recording, columns, of_framework, beside_plain = _of_runs(
-        trace, runs, scopes, times, whole, parent=calls.parent, framework=framework, training=training, extent=extent
+        path = np.where(of.calls.backward, 0, owners.path)[operators.nodes[counted]]
+        nothing, none = np.zeros(lines + 1, np.int64), np.zeros(0, np.int64)
+        return CpuTime(
+            self_by_path=sums(path, len(of.paths), operators.self_ns[counted]),
+            columns=_columns(nothing, nothing, nothing, Waiting(nothing, nothing, nothing)),
+            python_by_run=none,
+            recording_by_run=none,
+            framework=FrameworkTime.none(len(of.framework.parts)),
+            beside_plain=BesidePlain.nothing(np.zeros((lines, 1), np.int64), len(runs.nodes)),
+        )
+    started_in = position_in(runs.nodes, owners.open_scope[operators.nodes], len(events))
+    times = _times(of, started_in[counted], extent)
+    # A step's times are judged beside those of the others.
+    is_part = not extent.is_whole and scopes.source == "scopes"
+    whole = _times(of, started_in, Extent(None)) if is_part else times
+    group = runs.location * (len(steps) + 1) + steps.of(events.start_ns[runs.nodes]) + 1
+    beside_plain = beside_plain_steps(
+        trace,
+        scopes.locations,
+        of.training,
+        here=events.thread[runs.nodes] == of.training.thread,
+        group=group,
+        within_ns=whole.within,
+        python_ns=whole.running,
+        waited_ns=np.asarray(sum(whole.waits)),
+        cost_ns=whole.cost,
+        off_cpu_ns=_off_cpu_by_step(trace, of.training),
+        most_ns=most_in_step(whole.running, whole.cost, group, (lines, len(steps) + 1)),
     )
-    np.add.at(self_by_path, runs.path, own)
-    self_by_path[0] = _without_line_ns(trace.events, operators, owners.open_scope, extent)
-    return CpuTime(self_by_path, columns, python, recording, of_framework, beside_plain)
+    own, python = _without_recording(times, beside_plain, group)
+    recording, waits = times.within - own, times.waits
+    entered = extent.begins(events, runs.nodes) & ~_goes_on(trace, runs, scopes)
+    calls, recorded, own_python, *waited_for = (
+        by_line(runs.location, lines, values) for values in (entered.astype(np.int64), recording, python, *waits)
+    )
+    self_by_path = sums(runs.path, len(of.paths), own)
+    self_by_path[0] = _without_line_ns(events, operators, owners.open_scope, extent)
+    return CpuTime(
+        self_by_path=self_by_path,
+        columns=_columns(calls, recorded, own_python, Waiting(*waited_for)),
+        python_by_run=python,
+        recording_by_run=whole.within - _without_recording(whole, beside_plain, group)[0] if is_part else recording,
+        framework=python_of_framework(of, counted=_counted(of), at_most=python - waits.loader_ns, extent=extent),
+        beside_plain=beside_plain,
+    )
 
 
 def _columns(calls: Int64, recording: Int64, python: Int64, waits: Waiting) -> Columns:
@@ -120,86 +131,26 @@ class _Times(NamedTuple):
         return self.outside - sum(self.waits)
 
 
-def _times(trace: Trace, runs: LineRuns, scopes: Scopes, *, parent: Int64, around: Int64, extent: Extent) -> _Times:
-    """The times within the extent; `around` is the run that each operator in it was started in, -1 for none."""
+def _times(of: Attribution, started_in: Int64, extent: Extent) -> _Times:
+    """The times within the extent; `started_in` is the run that each operator in it was started in, -1 for none."""
+    trace, runs, scopes = of.trace, of.runs, of.scopes
     events = trace.events
     within = self_values(
         extent.nested_ns(runs.nodes, events.start_ns[runs.nodes], events.end_ns[runs.nodes], runs.caller), runs.caller
     )
-    within = np.maximum(within, 0)
-    counted = _counted(trace, scopes)
+    counted = _counted(of)
     # In an operator that is written in Python lines of a library may run, too.
-    library = extent.begins(events, runs.library) & ~scopes.marks[nearest_to(runs.library, parent, counted)]
-    in_operators = np.bincount(runs.library_caller[library], minlength=len(runs.nodes)) * cost_of_entry_ns(
-        trace, scopes
-    )
-    outside = np.minimum(_outside_calls_ns(trace, runs, scopes, parent=parent, counted=counted, extent=extent), within)
-    in_calls = np.maximum(within - outside, 0)
-    waits = waiting(trace, runs.nodes, runs.caller, python_ns=outside, in_calls_ns=in_calls, extent=extent)
-    cost = cost_by_run(trace, scopes, runs, around, extent)
+    library = extent.begins(events, runs.library) & ~scopes.marks[nearest_to(runs.library, of.calls.parent, counted)]
+    in_operators = sums(runs.library_caller[library], len(runs.nodes)) * cost_of_entry_ns(trace, scopes)
+    outside = np.minimum(_outside_calls_ns(of, counted, extent), within)
+    waits = waiting(trace, runs.nodes, runs.caller, python_ns=outside, in_calls_ns=within - outside, extent=extent)
+    cost = cost_by_run(trace, scopes, runs, started_in, extent)
     return _Times(within, outside, waits, in_operators, cost - in_operators)
 
 
-def _counted(trace: Trace, scopes: Scopes) -> Mask:
+def _counted(of: Attribution) -> Mask:
     """Lines' scopes, operators and runtime calls; shape (n,)."""
-    return scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
-
-
-def _of_runs(
-    trace: Trace,
-    runs: LineRuns,
-    scopes: Scopes,
-    times: _Times,
-    whole: _Times,
-    *,
-    parent: Int64,
-    framework: FrameworkSpans,
-    training: Training,
-    extent: Extent,
-) -> tuple[Int64, Int64, Int64, Columns, FrameworkTime, BesidePlain]:
-    """Each run's self time, Python's part of it and what recording cost it in the whole trace; the lines' columns, the
-    framework's part, and what plain steps tell.
-
-    `whole` are the times over the whole trace: a step's are judged beside those of the others.
-    """
-    events, steps = trace.events, training.steps
-    waits = times.waits
-    entered = extent.begins(events, runs.nodes) & ~_goes_on(trace, runs, scopes)
-    group = runs.location * (len(steps) + 1) + steps.of(events.start_ns[runs.nodes]) + 1
-    shape = (len(scopes.locations), len(steps) + 1)
-    beside_plain = beside_plain_steps(
-        trace,
-        scopes.locations,
-        training,
-        here=events.thread[runs.nodes] == training.thread,
-        group=group,
-        within_ns=whole.within,
-        python_ns=whole.running,
-        waited_ns=np.asarray(sum(whole.waits)),
-        cost_ns=whole.cost,
-        off_cpu_ns=_off_cpu_by_step(trace, training),
-        most_ns=most_in_step(whole.running, whole.cost, group, shape),
-    )
-    own, python = _without_recording(times, beside_plain, group)
-    recording = times.within - own
-    of_framework = python_of_framework(
-        events,
-        framework,
-        counted=_counted(trace, scopes),
-        parent=parent,
-        runs=runs.nodes,
-        location=runs.location,
-        at_most=python - waits.loader_ns,
-        extent=extent,
-    )
-    calls, recorded, own_python, *waited_for = (
-        by_line(runs.location, len(scopes.locations), of)
-        for of in (entered.astype(np.int64), recording, python, *waits)
-    )
-    columns = _columns(calls, recorded, own_python, Waiting(*waited_for))
-    if whole is not times:
-        recording = whole.within - _without_recording(whole, beside_plain, group)[0]
-    return own, python, recording, columns, of_framework, beside_plain
+    return of.scopes.marks | of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME)
 
 
 def _without_recording(times: _Times, beside_plain: BesidePlain, group: Int64) -> tuple[Int64, Int64]:
@@ -226,20 +177,15 @@ def _goes_on(trace: Trace, runs: LineRuns, scopes: Scopes) -> Mask:
     return found
 
 
-def _outside_calls_ns(
-    trace: Trace, runs: LineRuns, scopes: Scopes, *, parent: Int64, counted: Mask, extent: Extent
-) -> Int64:
+def _outside_calls_ns(of: Attribution, counted: Mask, extent: Extent) -> Int64:
     """Time in each run of a line when no operator, no runtime call and no other run was open in it; shape (k,).
 
     `counted` are all of these, shape (n,).
     """
-    if scopes.source != "scopes":
-        return np.zeros(len(runs.nodes), np.int64)
-    events = trace.events
-    nodes = np.flatnonzero(counted)
-    callers = position_in(nodes, pick(nearest(parent, counted), parent[nodes]), len(events))
-    outside = self_values(extent.nested_ns(nodes, events.start_ns[nodes], events.end_ns[nodes], callers), callers)
-    return np.asarray(outside[position_in(nodes, runs.nodes, len(events))])
+    if of.scopes.source != "scopes":
+        return np.zeros(len(of.runs.nodes), np.int64)
+    nodes, outside = self_times(of, counted, extent)
+    return np.asarray(outside[position_in(nodes, of.runs.nodes, len(counted))])
 
 
 def _without_line_ns(events: Events, operators: Operators, open_scope: Int64, extent: Extent) -> int:
@@ -326,10 +272,7 @@ def _in_runs(marked_ns: Int64, place: Int64, caller: Int64, length: Int64) -> In
 
 def _sums(place: Int64, values_ns: Int64, most_ns: Int64) -> Int64:
     """Sums by `place` (-1 for none), each at most that of `most_ns`."""
-    result = np.zeros(len(most_ns), np.int64)
-    known = place >= 0
-    np.add.at(result, place[known], values_ns[known])
-    return np.minimum(result, most_ns)
+    return np.minimum(by_line(place, len(most_ns), values_ns)[:-1], most_ns)
 
 
 def _of_python(without_core_ns: Int64, python_ns: Int64, in_calls_ns: Int64) -> Int64:

@@ -41,46 +41,39 @@ class FrameworkTime:
         return cls(np.zeros(0, np.int64), np.zeros((0, parts), np.int64))
 
 
-def python_of_framework(
-    events: Events,
-    spans: FrameworkSpans,
-    *,
-    counted: Mask,
-    parent: Int64,
-    runs: Int64,
-    location: Int64,
-    at_most: Int64,
-    extent: Extent,
-) -> FrameworkTime:
+def self_times(of: Attribution, counted: Mask, extent: Extent) -> tuple[Int64, Int64]:
+    """Some events (ascending), and the time in each within the extent in which no other of them was open."""
+    events = of.trace.events
+    nodes = np.flatnonzero(counted)
+    caller = position_in(nodes, pick(nearest(of.calls.parent, counted), of.calls.parent[nodes]), len(events))
+    return nodes, self_values(extent.nested_ns(nodes, events.start_ns[nodes], events.end_ns[nodes], caller), caller)
+
+
+def python_of_framework(of: Attribution, *, counted: Mask, at_most: Int64, extent: Extent) -> FrameworkTime:
     """Python's own time in the lines that call the loop, where it is the framework's.
 
     Args:
-        events: of the trace.
-        spans: of the framework.
+        of: the joined trace.
         counted: the events that stand for lines, operators and calls of the runtime; shape (n,).
-        parent: the event that encloses each one on its thread; shape (n,).
-        runs: the runs of lines (events, ascending); shape (k,).
-        location: their lines; shape (k,).
-        at_most: Python's own time in each, without that of waiting for a loader; shape (k,).
+        at_most: Python's own time in each run of a line, without that of waiting for a loader; shape (k,).
         extent: the part of the trace that counts.
     """
+    spans, runs, among = of.framework, of.runs, len(of.trace.events)
     hosts, parts = spans.hosts, len(spans.parts)
     if not len(hosts):
         return FrameworkTime.none(parts)
     inner = counted.copy()
     inner[spans.nodes] = True
-    nodes = np.flatnonzero(inner)
-    caller = position_in(nodes, pick(nearest(parent, inner), parent[nodes]), len(events))
-    own = self_values(extent.nested_ns(nodes, events.start_ns[nodes], events.end_ns[nodes], caller), caller)
+    nodes, own = self_times(of, inner, extent)
     # The loop itself is what no span tells of: the first part.
     events_of = np.concatenate((hosts, spans.nodes))
-    host = np.concatenate((np.arange(len(hosts)), position_in(hosts, spans.run, len(events))))
+    host = np.concatenate((np.arange(len(hosts)), position_in(hosts, spans.run, among)))
     part = np.concatenate((np.zeros(len(hosts), np.int64), spans.part))
     known = part >= 0
     found = np.zeros((len(hosts), parts), np.int64)
-    np.add.at(found, (host[known], part[known]), own[position_in(nodes, events_of[known], len(events))])
-    place = position_in(runs, hosts, len(events))
-    return _summed(location[place], _limited(found, at_most[place]))
+    np.add.at(found, (host[known], part[known]), own[position_in(nodes, events_of[known], among)])
+    place = position_in(runs.nodes, hosts, among)
+    return _summed(runs.location[place], _limited(found, at_most[place]))
 
 
 def idle_of_framework(
