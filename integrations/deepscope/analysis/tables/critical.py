@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from deepscope.analysis.critical.streams import find_pieces, find_stream_waits
 from deepscope.analysis.critical.waits import clipped, find_device_waits, find_joins
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import CPU_KINDS
-from deepscope.analysis.ownership.locations import Location
 from deepscope.records import CriticalLine, CriticalPath, CriticalTimes
 from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
@@ -76,8 +74,14 @@ class StepPaths:
     def columns(self, which: Int64) -> Columns:
         """Time by line and `PARTS` on the paths of the steps at these places, in order."""
         chosen = zip(self.spans.start[which].tolist(), self.spans.end[which].tolist(), strict=True)
+        parts = [self.path.within(*span) for span in chosen]
         return path_by_line(
-            _joined([self.path.within(*span) for span in chosen]),
+            Path(
+                np.concatenate([one.start for one in parts]),
+                np.concatenate([one.end for one in parts]),
+                np.concatenate([one.kind for one in parts]),
+                np.concatenate([one.where for one in parts]),
+            ),
             self.dependencies.pieces,
             self.parts,
             self.timelines,
@@ -127,7 +131,32 @@ def critical_path_table(paths: StepPaths, columns: Columns) -> CriticalPath:
             evaluated += 1
             for line, ns in zip(shorter, evaluation.shorter_ns(paths.path, start, end).tolist(), strict=True):
                 shorter[line] += ns
-    return _record(of, _Found(columns, order, shorter if evaluated else {}, evaluated), spans)
+
+    def times(which: list[int]) -> dict[str, int]:
+        """Of some lines, by their places among the locations, together."""
+        return {name: int(columns[name][which].sum()) for name in KINDS}
+
+    places = of.scopes.locations
+    return CriticalPath(
+        steps=len(spans.start),
+        evaluated_steps=evaluated,
+        critical_ns=spans.total_ns,
+        lines=[
+            CriticalLine(
+                file=places[line].file,
+                line=places[line].line,
+                function=places[line].function,
+                exact=places[line].exact,
+                critical_ns=int(on_path[line]),
+                would_shorten_ns=shorter.get(line) if evaluated else None,
+                **times([line]),
+            )
+            for line in order[:ROWS]
+        ],
+        others=CriticalTimes(**times(order[ROWS:])),
+        no_line=CriticalTimes(**times([lines])),
+        **{name: int(values.sum()) for name, values in columns.items()},
+    )
 
 
 def _ending_thread(of: Attribution) -> tuple[int, int]:
@@ -151,15 +180,6 @@ def _spans(analysis: Analysis) -> tuple[Intervals, Int64]:
         return analysis.window, np.arange(len(analysis.window.start))
     inside = analysis.extent.holds(steps.spans.start)
     return Intervals(steps.spans.start[inside], steps.spans.end[inside]), steps.number[inside].astype(np.int64)
-
-
-def _joined(parts: list[Path]) -> Path:
-    return Path(
-        np.concatenate([one.start for one in parts]),
-        np.concatenate([one.end for one in parts]),
-        np.concatenate([one.kind for one in parts]),
-        np.concatenate([one.where for one in parts]),
-    )
 
 
 def _order(of: Attribution, on_path: Int64) -> list[int]:
@@ -195,42 +215,3 @@ def _spread(count: int) -> list[int]:
             order |= dict.fromkeys(range(count))
         parts *= 2
     return list(order)
-
-
-class _Found(NamedTuple):
-    """What was found of the lines, by their places among the locations."""
-
-    columns: Columns
-    order: list[int]
-    shorter: dict[int, int]
-    evaluated: int
-
-    def times(self, lines: list[int]) -> dict[str, int]:
-        """Their times on the path together."""
-        return {name: int(values[lines].sum()) for name, values in self.columns.items()}
-
-    def row(self, place: Location, line: int) -> CriticalLine:
-        """The record of a line."""
-        own = self.times([line])
-        return CriticalLine(
-            file=place.file,
-            line=place.line,
-            function=place.function,
-            exact=place.exact,
-            critical_ns=sum(own.values()),
-            would_shorten_ns=self.shorter.get(line),
-            **own,
-        )
-
-
-def _record(of: Attribution, found: _Found, spans: Intervals) -> CriticalPath:
-    places = of.scopes.locations
-    return CriticalPath(
-        steps=len(spans.start),
-        evaluated_steps=found.evaluated,
-        critical_ns=spans.total_ns,
-        lines=[found.row(places[line], line) for line in found.order[:ROWS]],
-        others=CriticalTimes(**found.times(found.order[ROWS:])),
-        no_line=CriticalTimes(**found.times([len(places)])),
-        **{name: int(values.sum()) for name, values in found.columns.items()},
-    )

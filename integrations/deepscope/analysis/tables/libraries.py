@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, largest, largest_named, mask_of, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
@@ -53,16 +54,14 @@ class _Places:
     """Which of them are modules that call other modules: their lines say more than those of a `Linear`."""
 
 
-def hot_libraries(
-    trace: Trace, calls: CallForest, scopes: Scopes, work: OwnedWork, *, operator: Int64, counted: Mask
-) -> dict[int, list[Library]]:
+def hot_libraries(analysis: Analysis) -> dict[int, list[Library]]:
     """Where each line spends its time that spends most of its own device time in installed packages, largest first.
 
     The innermost function of a package other than torch is named, else torch's own. Of modules within each other the
     innermost one that calls modules is named.
-
-    `operator` and `counted` are as `Analysis` has them.
     """
+    of, counted = analysis.attribution, analysis.counted
+    trace, calls, scopes, work = of.trace, of.calls, of.scopes, of.work
     places = _find_places(trace, calls, scopes)
     if not places.names:
         return {}
@@ -75,8 +74,7 @@ def hot_libraries(
     hot = np.append(inside[:lines] * 2 > whole[:lines], False)
     chosen = known & hot[work.location]
     location, function, duration = work.location[chosen], function[chosen], work.duration_ns[chosen]
-    launched_by = operator[chosen]
-    operator_name = np.where(launched_by < 0, -1, trace.events.name[launched_by]).astype(np.int64)
+    operator_name = pick(trace.events.name.astype(np.int64), analysis.operator[chosen])
     width = len(places.names)
     opened = _opened_ns(places.names, location, function, duration)
     main = {
@@ -127,12 +125,7 @@ def _find_places(trace: Trace, calls: CallForest, scopes: Scopes) -> _Places:
     n = len(trace.events)
     function, torch = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
 
-    def mark(
-        rows: Mask,
-        column: Int32,
-        known: dict[int, tuple[str, str, bool]],
-        size: int,
-    ) -> None:
+    def mark(rows: Mask, column: Int32, known: dict[int, tuple[str, str, bool]], size: int) -> None:
         """Gives the rows their functions by the value in a column; the flag says whether a function is torch's."""
         tables = np.full((2, size + 1), -1, np.int64)
         for value, (module, name, is_torch) in known.items():
@@ -160,7 +153,7 @@ def _composed(parent: Int64, marks: Mask, modules: Mask) -> Mask:
 
 def _of_scope(trace: Trace, scopes: Scopes, index: int) -> tuple[str, str, bool] | None:
     scope = trace.scopes[index]
-    owner = owner_of_file(scope.file) if scope.file else _owner_of_module(scope.python_module)
+    owner = owner_of_file(scope.file or scope.python_module.replace(".", "/") + ".py")
     if owner == Owner.USER and scope.file and not _is_recorded(trace, scopes, scope.file):
         owner = Owner.LIBRARY
     if owner == Owner.USER or not scope.python_module or _TRANSPARENT.match(scope.python_module):
@@ -175,10 +168,6 @@ def _is_recorded(trace: Trace, scopes: Scopes, file: str) -> bool:
         return True
     inside = PurePath(file).is_relative_to(root)
     return inside or any(one.file == file for one in scopes.locations)
-
-
-def _owner_of_module(python_module: str) -> Owner:
-    return owner_of_file(python_module.replace(".", "/") + ".py")
 
 
 def _of_frame(name: str) -> tuple[str, str, bool] | None:

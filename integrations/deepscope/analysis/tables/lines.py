@@ -51,14 +51,7 @@ def line_table(analysis: Analysis, texts: dict[str, list[str]], whys: Sequence[W
     count = len(locations)
     order = largest_first(columns, count)
     operators, kernels = _top_operators(analysis), _top_kernels(analysis)
-    libraries = hot_libraries(
-        attribution.trace,
-        attribution.calls,
-        attribution.scopes,
-        attribution.work,
-        operator=analysis.operator,
-        counted=analysis.counted,
-    )
+    libraries = hot_libraries(analysis)
     partners = fused_with(attribution.work, analysis.counted, locations)
     compiled = set(analysis.compiled.tolist())
     alone = python_alone(attribution.trace, locations)
@@ -106,9 +99,8 @@ def _text(texts: dict[str, list[str]], location: Location) -> str | None:
 
 
 def _top_operators(analysis: Analysis) -> dict[int, list[Top]]:
-    launched_by = np.where(analysis.counted, analysis.operator, -1)
-    names = analysis.attribution.trace.events.name
-    return _top(analysis, np.where(launched_by < 0, -1, names[launched_by]))
+    names = analysis.attribution.trace.events.name.astype(np.int64)
+    return _top(analysis, pick(names, np.where(analysis.counted, analysis.operator, -1)))
 
 
 def _top_kernels(analysis: Analysis) -> dict[int, list[Top]]:

@@ -6,24 +6,18 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import self_values
-from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.array_ops.selection import Columns, by_line, largest, largest_first, rows
-from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.modules import ModuleScopes
-from deepscope.analysis.ownership.owners import Operators
 from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.records import Module
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Events, Int64
 
 
 def module_table(analysis: Analysis) -> list[Module]:
     """The modules with their device and CPU time; a total holds the modules called from it, and backward work."""
-    of, modules = analysis.attribution, analysis.modules
-    columns = module_columns(
-        of.trace.events, of.work, modules, analysis.extent, operators=of.operators, flops=analysis.flops.counted
-    )
+    modules = analysis.modules
+    columns = _columns(analysis)
     order = largest_first(columns, len(modules.instances))
     parents = module_parents(modules)
     return [
@@ -39,17 +33,16 @@ def module_table(analysis: Analysis) -> list[Module]:
     ]
 
 
-def module_columns(
-    events: Events, work: OwnedWork, modules: ModuleScopes, extent: Extent, *, operators: Operators, flops: Int64
-) -> Columns:
+def _columns(analysis: Analysis) -> Columns:
     """Numbers by single module; columns of shape (modules + 1,), the last place for what ran in none.
 
-    A module's CPU time is that of its calls, without the backward pass. `flops` are those of each operator.
+    A module's CPU time is that of its calls, without the backward pass.
     """
+    of, modules, extent, counted = analysis.attribution, analysis.modules, analysis.extent, analysis.counted
+    events, work, operators = of.trace.events, of.work, of.operators
     count = len(modules.instances)
     paths, path = paths_of_forest(modules.callers, modules.instance)
     path = np.append(path, 0)
-    counted = extent.launched(work.launch_ns)
     at = modules.of_work(work)
     duration = np.where(counted, work.duration_ns, 0)
     start = events.start_ns[modules.nodes]
@@ -58,7 +51,7 @@ def module_columns(
     end = np.where(on_cpu, events.end_ns[modules.nodes], start)
     own = self_values(extent.clipped_ns_of(modules.nodes, start, end), modules.callers_on_thread)
     backward, outside = counted & work.backward, counted & work.outside
-    computed = np.where(extent.begins(events, operators.nodes), flops, 0)
+    computed = np.where(extent.begins(events, operators.nodes), analysis.flops.counted, 0)
     computed_at = modules.of_event[operators.nodes]
     values = np.zeros((len(paths), 5), np.int64)
     np.add.at(values[:, 0], path[at], duration)
