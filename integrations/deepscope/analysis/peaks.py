@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from deepscope.errors import OptionError
 from deepscope.records import Peaks
 
-_DEVICE_PEAKS_TERA = 10**12
+_TERA = 10**12
 _GIGA = 10**9
 
 
@@ -55,11 +55,9 @@ def _model(
 ) -> DevicePeak:
     """`rates` in 10^12/s: float32, TF32, bfloat16, float16, float8; `memory` in 10^9 bytes/s."""
     float32, *others = rates
-    tf32, bfloat16, float16, float8 = (None if rate is None else rate * _DEVICE_PEAKS_TERA for rate in others)
+    tf32, bfloat16, float16, float8 = (None if rate is None else rate * _TERA for rate in others)
     assert float32 is not None
-    return DevicePeak(
-        name, pattern, float32 * _DEVICE_PEAKS_TERA, tf32, bfloat16, float16, float8, memory * _GIGA, source
-    )
+    return DevicePeak(name, pattern, float32 * _TERA, tf32, bfloat16, float16, float8, memory * _GIGA, source)
 
 
 _V100 = "https://images.nvidia.com/content/technologies/volta/pdf/volta-v100-datasheet-update-us-1165301-r5.pdf"
@@ -102,7 +100,6 @@ def peak_of(device: str) -> DevicePeak | None:
     return next((model for model in _MODELS if re.search(model.pattern, device)), None)
 
 
-_PEAKS_TERA = 1e12
 _NAMES = {
     "fp64": "float64",
     "fp32": "float32",
@@ -134,7 +131,7 @@ def given_peaks(text: str) -> dict[str, float]:
             raise OptionError("peaks", text, f"{part!r} cannot be used; {_FORM}")
         if name in found:
             raise OptionError("peaks", text, f"{word} is there twice")
-        found[name] = value * _PEAKS_TERA
+        found[name] = value * _TERA
     return found
 
 
@@ -155,8 +152,10 @@ def peaks_of(device: str, given: str = "") -> Peaks | None:
         OptionError: as `given_peaks`.
     """
     chosen = given_peaks(given)
-    known = _known(device)
-    rates = {} if known is None else _rates(known)
+    # Of several devices (`NVIDIA A100, NVIDIA H100`) none is: what several ranks did is added up.
+    devices = {peak_of(one) for one in device.split(", ")}
+    known = devices.pop() if len(devices) == 1 else None
+    rates = {name: float(rate) for name in _NAMES.values() if known and (rate := known.rate(name)) is not None}
     bandwidth = chosen.pop(_BANDWIDTH, 0.0) or (known.memory_bytes_per_s if known is not None else 0.0)
     if not bandwidth:
         return None
@@ -166,13 +165,3 @@ def peaks_of(device: str, given: str = "") -> Peaks | None:
         memory_bytes_per_s=float(bandwidth),
         source="given" if given.strip() or known is None else known.source,
     )
-
-
-def _known(device: str) -> DevicePeak | None:
-    """Of several devices (`NVIDIA A100, NVIDIA H100`) none: what several ranks did is added up."""
-    found = {peak_of(one) for one in device.split(", ")}
-    return found.pop() if len(found) == 1 else None
-
-
-def _rates(known: DevicePeak) -> dict[str, float]:
-    return {name: float(rate) for name in _NAMES.values() if (rate := known.rate(name)) is not None}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from deepscope.records import Finding, Peaks, Profile, Rate, Verdict, Why
+from deepscope.records import Peaks, Profile, Rate, Verdict, Why
 
 ENOUGH = 0.5
 """A cause gives the word if it has at least this share of the cost."""
@@ -117,10 +117,6 @@ def judge(profile: Profile, peaks: Peaks | None) -> None:
     for line in profile.lines:
         line.verdict = "slowed by recording" if line.slowed else judgement(line.why, peaks, wait_ns=line.wait_ns).word
     verdicts = {(line.file, line.line): line.verdict for line in profile.lines}
-    profile.findings = [one for one in profile.findings if allows(verdicts.get(_place(one), ""), one.code)]
+    profile.findings = [one for one in profile.findings if allows(verdicts.get((one.file, one.line), ""), one.code)]
     for operator in (*profile.operators, *profile.operators_in_detail):
         operator.verdict = judgement(operator.why, peaks).word
-
-
-def _place(finding: Finding) -> tuple[str, int]:
-    return finding.file, finding.line

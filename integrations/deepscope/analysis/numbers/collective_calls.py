@@ -138,8 +138,8 @@ def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:
     spans = named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR), is_communication_span)
     is_device = work.metric == "device"
     rows = np.flatnonzero(work.collective & extent.holds(work.launch_ns)) if is_device else np.zeros(0, np.int64)
-    hosts = named(trace, spans, works_on_cpu) & extent.holds(events.start_ns)
-    host = np.flatnonzero(hosts)
+    on_cpu = named(trace, spans, works_on_cpu)
+    host = np.flatnonzero(on_cpu & extent.holds(events.start_ns))
     event = np.concatenate((work.event[rows], host))
     at = np.concatenate((work.launch_ns[rows], events.start_ns[host]))
     order = np.argsort(at, kind="stable")
@@ -150,7 +150,7 @@ def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:
     distinct_rows, place = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
     facts, facts_of_call = [_facts_of_call(trace, row) for row in distinct_rows.tolist()], place.reshape(-1)
     exposed = exposed_ns(work)[rows] if len(rows) else np.zeros(0, np.int64)
-    queued = _queued(trace, host)
+    queued = _queued(trace, host, on_cpu)
     in_group = peers_in_group(trace, span, np.concatenate((np.full(len(rows), -1, np.int64), queued)))
     return CollectiveCalls(
         event=event[order],
@@ -171,17 +171,14 @@ def works_on_cpu(name: str) -> bool:
     return not name.startswith(("nccl", "xccl", "hccl"))
 
 
-def _queued(trace: Trace, host: Int64) -> Int64:
-    """The operators that the chosen spans of the CPU are the work of; -1 where the trace does not say."""
+def _queued(trace: Trace, host: Int64, on_cpu: Mask) -> Int64:
+    """The operators that the chosen spans of the CPU are the work of; -1 where the trace does not say.
+
+    `on_cpu` says of each event whether it is such a span, chosen or not.
+    """
     if not len(host):
         return host
-    spans = np.flatnonzero(
-        named(
-            trace,
-            of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR),
-            lambda name: is_communication_span(name) and works_on_cpu(name),
-        )
-    )
+    spans = np.flatnonzero(on_cpu)
     spans = spans[np.argsort(trace.events.start_ns[spans], kind="stable")]
     return pick(queued_by(trace, spans, kind_of_collective), position_in(spans, host, len(trace.events)))
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals, covered_by, union_of
-from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, of_kind
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.phases import PhaseTimeline
-from deepscope.analysis.numbers.work import HostTimeline, copy_direction, idle
+from deepscope.analysis.numbers.work import HostTimeline, idle, is_copy_in
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import FrameworkSpans
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
@@ -124,17 +124,6 @@ def _summed(line: Int64, ns: Int64) -> FrameworkTime:
     return FrameworkTime(lines, sums)
 
 
-def is_copy_in(of: Attribution, *directions: str) -> Mask:
-    """Which pieces of work are copies of these directions (`h2d`, `d2h`); shape (w,)."""
-    trace, work = of.trace, of.work
-    copies = work.kind == Kind.MEMCPY
-    names = trace.events.name[work.event]
-    table = np.zeros(len(trace.strings) + 1, np.bool_)
-    for name in distinct(names[copies], len(trace.strings)):
-        table[name] = copy_direction(trace.strings[name]) in directions
-    return np.asarray(copies & table[names])
-
-
 def idle_by_cause(
     of: Attribution, timeline: HostTimeline | None, within: Intervals, phases: PhaseTimeline, waits: Int64
 ) -> tuple[Columns, FrameworkTime]:
@@ -198,7 +187,7 @@ def _at_lines(timeline: HostTimeline, spans: Intervals, lines: int) -> Int64:
 def _loading(of: Attribution, phases: PhaseTimeline) -> Intervals:
     """While the training thread loads data, or runs an operator that copies to the device."""
     operators = of.operators
-    copying = pick(operators.nodes, pick(operators.around, of.work.node[is_copy_in(of, "h2d")]))
+    copying = pick(operators.nodes, pick(operators.around, of.work.node[is_copy_in(of.trace, of.work, "h2d")]))
     copying = copying[copying >= 0]
     events = of.trace.events
     copying = copying[events.thread[copying] == of.training.thread]

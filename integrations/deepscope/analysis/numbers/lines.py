@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import depth, sums_with_callees
+from deepscope.analysis.array_ops.ancestry import depth, position_in, sums_with_callees
 from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, mask_of, sums
 from deepscope.analysis.numbers.cpu_time import CpuTime
@@ -158,12 +158,10 @@ def folded(parts: Parts, location: Int64) -> Parts:
         return sums(place, len(groups), values[small])
 
     nodes = np.flatnonzero(kept)
-    position = np.full(len(parts), -1, np.int64)
-    position[nodes] = np.arange(len(nodes))
     around = np.where(groups < 0, -1, groups)
     return Parts(
         path=np.append(parts.path[nodes], np.where(groups < 0, ~groups, parts.path[around])),
-        parent=np.append(pick(position, parts.parent[nodes]), pick(position, around)),
+        parent=np.append(position_in(nodes, parts.parent[nodes], len(parts)), position_in(nodes, around, len(parts))),
         node=np.append(parts.node[nodes], np.full(len(groups), OTHER)),
         place=np.append(parts.place[nodes], np.full(len(groups), OTHER)),
         self_ns=np.append(parts.self_ns[nodes], of_groups(total)),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deepscope.analysis.array_ops.ancestry import position_in
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import distinct, named, of_kind, sums
 from deepscope.analysis.numbers.work import HostTimeline, idle
@@ -222,10 +223,8 @@ def python_by_step(events: Events, runs: LineRuns, python_ns: Int64, steps: Step
     shares = LineStepTimes(runs.location[whole], step[whole], python_ns[whole])
     if not len(divided):
         return shares
-    position = np.full(len(runs.nodes), -1, np.int64)
-    position[divided] = np.arange(len(divided))
     own = _overlaps(start[divided], end[divided], steps.spans)
-    called_by = pick(position, runs.caller)
+    called_by = position_in(divided, runs.caller, len(runs.nodes))
     inner = np.flatnonzero((called_by >= 0) & is_within)
     np.subtract.at(own, (called_by[inner], step[inner]), end[inner] - start[inner])
     outer = np.flatnonzero((called_by >= 0) & ~is_within)

@@ -57,6 +57,7 @@ def known_roles(of: Attribution) -> Roles:
     if work.metric == "device":
         collective[work.event[work.collective]] = True
     on_cpu = of_kind(trace, Kind.OPERATOR, Kind.ANNOTATION)
+    operators = _operators(trace)
     loading = named(trace, on_cpu, is_loading_span)
     communicating = named(trace, on_cpu, is_communication_span)
     roles = {
@@ -66,12 +67,12 @@ def known_roles(of: Attribution) -> Roles:
         "communication": collective | communicating,
         "runtime": of_kind(trace, Kind.RUNTIME),
         "data loader": loading,
-        "CPU": _operators(trace) & ~loading & ~communicating,
+        "CPU": operators & ~loading & ~communicating,
     }
     spans = of.training.steps.spans
     if len(spans.start):
         return Roles(roles, spans.start, spans.end)
-    start, end = _whole(trace, _operators(trace) | loading)
+    start, end = _whole(trace, operators | loading)
     return Roles(roles, *((start, end) if len(start) else (of.training.window.start, of.training.window.end)))
 
 

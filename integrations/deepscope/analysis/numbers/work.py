@@ -30,6 +30,11 @@ def copy_direction(name: str) -> str | None:
     return next((direction for direction, pattern in _DIRECTIONS if pattern.search(name)), None)
 
 
+def is_copy_in(trace: Trace, work: OwnedWork, *directions: str) -> Mask:
+    """Which pieces of work are copies of these directions (`h2d`, `d2h`, `d2d`); shape (w,)."""
+    return named(trace, of_kind(trace, Kind.MEMCPY), lambda name: copy_direction(name) in directions)[work.event]
+
+
 def work_columns(trace: Trace, work: OwnedWork, lines: int, extent: Extent) -> Columns:
     """The work that each line owns itself; columns of shape (lines + 1,), the last place for what no line owns."""
     counted = extent.launched(work.launch_ns)
@@ -47,12 +52,9 @@ def work_columns(trace: Trace, work: OwnedWork, lines: int, extent: Extent) -> C
         "collective_ns": column(work.collective, work.duration_ns),
         "collective_exposed_ns": column(work.collective, exposed_ns(work)),
     }
-    names = trace.events.name[work.event]
     size_bytes = np.maximum(trace.events.size_bytes[work.event], 0)
-    copies = work.kind == Kind.MEMCPY
-    directions = {name: copy_direction(trace.strings[name]) for name in distinct_values(names[copies]).tolist()}
     for direction, _ in _DIRECTIONS:
-        rows = copies & np.isin(names, [name for name, found in directions.items() if found == direction])
+        rows = is_copy_in(trace, work, direction)
         columns[f"{direction}_ns"] = column(rows, work.duration_ns)
         columns[f"{direction}_bytes"] = column(rows, size_bytes)
     return columns

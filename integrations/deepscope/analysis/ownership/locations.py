@@ -93,15 +93,10 @@ def owner_of_file(path: str) -> Owner:
     installed = _INSTALLED.search(path)
     if installed is None and _ABSOLUTE.match(path):
         return _USER
-    package = _first_component(installed[1] if installed else path)
+    package = re.split(r"[/.]", installed[1] if installed else path, maxsplit=1)[0]
     if package in _RUNTIME_PACKAGES or (installed is None and package in _STDLIB):
         return _RUNTIME
     return _LIBRARY if installed or package in _LIBRARY_PACKAGES else _USER
-
-
-def _first_component(path: str) -> str:
-    head = path.split("/", 1)[0]
-    return head.split(".", 1)[0]
 
 
 def python_module_of_file(path: str) -> str:
@@ -259,7 +254,7 @@ def _from_frames(trace: Trace, parent: Int64) -> Scopes:
 
 def _from_call_stacks(trace: Trace) -> Scopes:
     known = _Locations()
-    is_own = _has_own_call_stacks(trace)
+    is_own = trace.header.call_stacks.written > 0  # without lines of its own DeepScope leaves torch's as they are
     lowered = {(scope.file, scope.line): scope.lowered for scope in trace.scopes if scope.lowered}
     table = np.full(len(trace.strings) + 1, -1, np.int64)
     stacks: dict[int, list[int]] = {}
@@ -285,8 +280,3 @@ def _place_of(frame: Frame, is_own: bool, lowered: str) -> Location:
     """The line of a stack's frame. In a stack of DeepScope (`is_own`) the line ran, unless it was lowered."""
     first_line = 0 if is_own else frame.line
     return Location(frame.path, frame.line, frame.function, first_line, is_own and not lowered, lowered == "loop")
-
-
-def _has_own_call_stacks(trace: Trace) -> bool:
-    """Whether DeepScope wrote the stacks. Without lines of its own it leaves torch's as they are."""
-    return trace.header.call_stacks.written > 0

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
+from deepscope.analysis.array_ops.ancestry import position_in
 from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, rows, sums
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
@@ -125,11 +126,10 @@ def step_excess(of: Attribution) -> Excess:
     kept = np.sort(np.argsort(-whole, kind="stable")[: min(int((whole > 0).sum()), _MOST_CELLS // len(steps))])
     if not len(kept):
         return nothing
-    place = np.full(lines, -1, np.int64)
-    place[kept] = np.arange(len(kept))
-    known = place[location] >= 0
+    place = position_in(kept, location, lines)
+    known = place >= 0
     times = np.zeros((len(steps), len(kept)), np.int64)
-    np.add.at(times, (step[known], place[location[known]]), spent[known])
+    np.add.at(times, (step[known], place[known]), spent[known])
     over = times - np.median(times, axis=0).astype(np.int64)
     most = over.argmax(axis=1)
     excess = over[np.arange(len(steps)), most]

@@ -9,9 +9,8 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line
-from deepscope.analysis.numbers.idle_causes import is_copy_in
 from deepscope.analysis.numbers.roofline import DTYPES, Roofline, roofline
-from deepscope.analysis.numbers.work import exposed_ns, queueing
+from deepscope.analysis.numbers.work import exposed_ns, is_copy_in, queueing
 from deepscope.records import Rate, Why
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64
@@ -39,7 +38,7 @@ def work_causes(analysis: Analysis) -> WorkCauses:
     found = roofline(trace, of.operators, work, analysis.flops.counted)
     whole = np.where(counted, work.duration_ns, 0)
     on_device = work.metric == "device"
-    transfers = is_copy_in(of, "h2d", "d2h")
+    transfers = is_copy_in(trace, work, "h2d", "d2h")
     apart = work.collective | transfers
     exposed = _exposed(analysis, transfers)
     # A kernel that is divided among several lines is as short as it is in whole.
