@@ -150,6 +150,7 @@ def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | 
     candidates = [_Candidate(cause, min(run.share(part) / counted, 1.0)) for cause, (part, _) in _BESIDE.items()]
     candidates.append(_Candidate("compiling", run.compiling_share))
     least = _WRITING * (1 - run.share("start")) / counted
+    candidates = [one for one in candidates if one.share]
     worth = [one for one in candidates if one.share >= (least if one.cause in _WRITES else _least_beside(one, run))]
     worth = sorted(worth, key=lambda one: -one.share)[:2]
     return (worth[0], " ".join(_words_beside(one, run, counted, project_root) for one in worth)) if worth else None

@@ -482,3 +482,10 @@ def test_the_wait_for_the_first_batch_of_an_epoch_is_said(times: int, time_ms: i
     said = run_verdict(profile).sentence
     assert ("4 batches wait 37.5ms each at train.py:62, in read: 15.0% of the run" in said) == is_said
     assert ("wait" in said) == is_said
+
+
+def test_a_run_that_ended_before_its_first_step_has_nothing_beside_its_steps() -> None:
+    profile = run({"kernel": 196, "CPU": 4}, lines=[WORKING])
+    steps = run_verdict(profile)
+    profile.whole_run = whole(start=100)
+    assert run_verdict(profile) == steps
