@@ -42,7 +42,11 @@ def readable(name: str) -> str:
     (`aten::mm`) stay as they are.
     """
     if name.startswith(_ENGINE):
-        return f"autograd: {readable(name[len(_ENGINE) :])}"
+        return f"autograd: {_readable_node(name.removeprefix(_ENGINE))}"
+    return _readable_node(name)
+
+
+def _readable_node(name: str) -> str:
     if graph := _COMPILED_GRAPH.fullmatch(name):
         key = "" if graph[1] == "None" else graph[1][:_KEY]
         return f"compiled graph {key}".rstrip()

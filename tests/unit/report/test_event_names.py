@@ -66,3 +66,7 @@ def test_a_name_keeps_what_a_reader_needs(name: str, text: str) -> None:
 @given(st.text(alphabet="ab:<>(){}# ,voidlambda#1", min_size=1, max_size=200))
 def test_no_name_becomes_empty_or_longer_than_it_was(name: str) -> None:
     assert not name.strip() or 0 < len(readable(name)) <= len(name) + len("autograd: ")
+
+
+def test_a_name_that_repeats_the_engine_is_no_endless_recursion() -> None:
+    assert readable(ENGINE * 3000 + "x") == "autograd: " + ENGINE * 2999 + "x"
