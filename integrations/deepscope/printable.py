@@ -6,7 +6,7 @@ import re
 
 _WEB = r"\bhttps?://"
 _USER = re.compile(rf"({_WEB})[^\s/?#'\"]+@")
-_PASSWORD = re.compile(r"\b(?!github:)([a-z][a-z0-9+.-]*://[^\s/?#@:]*):[^\s/?#'\"]+@", re.IGNORECASE)
+_PASSWORD = re.compile(r"\b(?!github:)([a-z][a-z0-9+.-]{0,30}://[^\s/?#@:]*):[^\s/?#'\"]+@", re.IGNORECASE)
 _QUERY = re.compile(rf"({_WEB}[^\s?'\"]*\?)[^\s'\"]*?(?=::|[:;,.)\]]*(?:[\s'\"]|$))")
 
 

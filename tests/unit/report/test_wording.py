@@ -63,3 +63,8 @@ def test_letters_of_any_script_stay_as_they_are() -> None:
 )
 def test_passwords_and_signatures_in_addresses_are_not_shown(text: str, shown: str) -> None:
     assert without_secrets(text) == shown
+
+
+def test_a_long_text_without_addresses_is_read_once() -> None:
+    text = "://" + "a." * 400_000
+    assert without_secrets(text) == text
