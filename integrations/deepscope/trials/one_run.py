@@ -19,7 +19,7 @@ from deepscope.capture.program import Program
 from deepscope.errors import ProgramError
 from deepscope.trials.child.loaders import Loaders
 from deepscope.trials.child.losses import SEED, Roots, Rounding
-from deepscope.trials.child.program import Hands, ImportActions, OutermostModules
+from deepscope.trials.child.program import ImportActions, OutermostModules, RemedyHooks
 from deepscope.trials.child.seen import Seen, Writes
 from deepscope.trials.child.steps import StepClock
 from deepscope.trials.messages import STANDS_FOR, Answer, Request, decoded_request, encoded
@@ -43,7 +43,7 @@ class ProgramRun:
         self.seen = Seen(loaders=self.loaders, modules=self.modules, clock=self.clock)
         temporary = (request.folder, str(Path(request.answer).parent))
         self.writes = Writes(Path(request.folder), temporary)
-        self.hands: dict[str, Hands] = {}
+        self.hooks: dict[str, RemedyHooks] = {}
 
     def start(self) -> None:
         """Put everything in place, remedies last: they are what the program meets first."""
@@ -59,12 +59,12 @@ class ProgramRun:
             self.modules.listen(noise.change_module)
             noise.start(self.clock)
         for change in self.request.changes:
-            hands = Hands(
+            hooks = RemedyHooks(
                 change.remedy, imports=self.imports, modules=self.modules, clock=self.clock, refused=self._refuse
             )
-            self.hands[change.remedy] = hands
+            self.hooks[change.remedy] = hooks
         for change in reversed(self.request.changes):  # a later one sees what those before it have set
-            REMEDIES[change.remedy].apply(change.settings, self.hands[change.remedy])
+            REMEDIES[change.remedy].apply(change.settings, self.hooks[change.remedy])
         self.modules.start()
         self.writes.start()
 
@@ -83,7 +83,7 @@ class ProgramRun:
             random_state=_random_state(),
             samples=self.loaders.samples(),
             facts=self.seen.facts(self._program_file()),
-            applied=[name for name, hands in self.hands.items() if hands.is_applied],
+            applied=[name for name, hooks in self.hooks.items() if hooks.is_applied],
             refused=self._refused,
             written=list(self.writes.outside),
             outside=_outside(self.request.folder),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from deepscope.trials.messages import Change, ProgramFacts, Settings
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import Hands
+    from deepscope.trials.child.program import RemedyHooks
 
 Decision: TypeAlias = Settings | str
 """What is set on a program of such facts; or why the remedy is not applicable to it."""
@@ -23,7 +23,7 @@ class AppliedRemedy:
     written: str
     """What a user writes for it, with its settings in braces: `DataLoader(num_workers={num_workers})`."""
     decide: Callable[[ProgramFacts], Decision]
-    apply: Callable[[Settings, Hands], None]
+    apply: Callable[[Settings, RemedyHooks], None]
     """Called in the process that runs the program, before the program starts."""
     findings: tuple[str, ...] = ()
     """Codes of the findings that it answers."""

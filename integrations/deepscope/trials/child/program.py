@@ -122,8 +122,8 @@ Keywords = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """From the arguments that a constructor is called with, by name, to those that are set otherwise."""
 
 
-class Hands:
-    """For one remedy: hooks to apply it at, and whether it met what it changes."""
+class RemedyHooks:
+    """Where one remedy is applied, and whether it met what it changes."""
 
     def __init__(
         self,
@@ -141,10 +141,6 @@ class Hands:
         self.imports = imports
         self.is_applied = False
 
-    def applied(self) -> None:
-        """The remedy has changed something."""
-        self.is_applied = True
-
     def refuse(self, reason: str) -> None:
         """End the run: the remedy is not applicable, for a reason that only shows here."""
         self._refused(self._name, reason)
@@ -161,34 +157,27 @@ class Hands:
             if not changed or len(arguments) > len(names):
                 begin(self_, *arguments, **given)
                 return
-            self.applied()
+            self.is_applied = True
             begin(self_, **{**by_name, **changed})
 
         kind.__init__ = begun
 
-    def hold(self, home: Any, setter: str, value: Callable[[Callable[..., Any]], object], original: Any = None) -> None:
-        """Set something now, and behind each step of the warm-up; the program's own calls of the setter do nothing.
+    def repeat(self, action: Callable[[], object]) -> None:
+        """Call it now and behind each step of the warm-up: the program may undo what it does."""
+        action()
+        self._clock.while_warming(action)
+        self.is_applied = True
 
-        Args:
-            home: the module that has the setter.
-            setter: its name.
-            value: calls the setter that it is given with the value to hold.
-            original: the setter, where it is not the one of this name.
-        """
-        real, owner = original or getattr(home, setter), os.getpid()
+    def hold(self, home: Any, setter: str, value: object) -> None:
+        """Have the function `setter` of a module or class set a value; the program's own calls of it do nothing."""
+        real, owner = getattr(home, setter), os.getpid()
 
         @functools.wraps(real)
         def ignored(*arguments: Any, **keywords: Any) -> Any:
             return None if os.getpid() == owner else real(*arguments, **keywords)  # worker processes set their own
 
         setattr(home, setter, ignored)
-        value(real)
-        self._clock.while_warming(lambda: (value(real), None)[1])
-        self.applied()
-
-    def while_warming(self, action: Callable[[], None]) -> None:
-        """Call it behind each step of the warm-up."""
-        self._clock.while_warming(action)
+        self.repeat(lambda: real(value))
 
     def wrap_forward(self, module: Any, around: Callable[..., Any]) -> None:
         """Have `around(forward, *arguments, **keywords)` called in the place of a module's `forward`."""
@@ -199,7 +188,7 @@ class Hands:
             return around(forward, *arguments, **keywords)
 
         module.forward = wrapped
-        self.applied()
+        self.is_applied = True
 
 
 def _positional_names(begin: Any) -> list[str]:

@@ -29,16 +29,15 @@ class StepClock:
         self._leader: Any = None
         self._optimizers: dict[int, Any] = {}
         self._each: list[Callable[[Any], None]] = []
-        self._warming: list[Callable[[], None]] = []
-        self._stop: Callable[[], None] | None = None
+        self._warming: list[Callable[[], object]] = []
         self.count = 0
         self.marks: list[tuple[int, int]] = []
 
     def start(self) -> None:
         """Listen to optimizers."""
-        self._stop = optimizer_steps.listen_to_steps(self._stepped)
+        optimizer_steps.listen_to_steps(self._stepped)
 
-    def while_warming(self, action: Callable[[], None]) -> None:
+    def while_warming(self, action: Callable[[], object]) -> None:
         """Call it behind each step of the warm-up."""
         self._warming.append(action)
 

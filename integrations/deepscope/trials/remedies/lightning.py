@@ -9,7 +9,7 @@ from deepscope.trials.messages import TRAINERS, ProgramFacts, Settings, TrainerF
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import Hands
+    from deepscope.trials.child.program import RemedyHooks
 
 _LOG_EVERY = 50
 """Lightning's default."""
@@ -63,11 +63,11 @@ def _batches(facts: ProgramFacts) -> Decision:
     return trainer if isinstance(trainer, str) else {"limit_val_batches": 0.25}
 
 
-def _set(settings: Settings, hands: Hands) -> None:
+def _set(settings: Settings, hooks: RemedyHooks) -> None:
     for module in TRAINERS:
-        hands.imports.when_imported(
+        hooks.imports.when_imported(
             module,
-            lambda found: hands.construct_with(
+            lambda found: hooks.construct_with(
                 found.Trainer, lambda given: {} if given.get("fast_dev_run") else settings
             ),
         )

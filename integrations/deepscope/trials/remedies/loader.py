@@ -10,7 +10,7 @@ from deepscope.trials.messages import LoaderFacts, ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import Hands
+    from deepscope.trials.child.program import RemedyHooks
 
 MOST_WORKERS = 8
 _PREFETCH = 4
@@ -44,7 +44,7 @@ def _against_workers(loader: LoaderFacts, facts: ProgramFacts) -> str:
     return reason
 
 
-def _give_workers(settings: Settings, hands: Hands) -> None:
+def _give_workers(settings: Settings, hooks: RemedyHooks) -> None:
     from torch.utils.data import DataLoader, IterableDataset
 
     def keywords(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -52,7 +52,7 @@ def _give_workers(settings: Settings, hands: Hands) -> None:
             return {}
         return settings
 
-    hands.construct_with(DataLoader, keywords)
+    hooks.construct_with(DataLoader, keywords)
 
 
 def _with_workers(facts: ProgramFacts) -> list[LoaderFacts] | str:
@@ -94,16 +94,16 @@ def _pin(facts: ProgramFacts) -> Decision:
     return {}
 
 
-def _set_with_workers(settings: Settings, hands: Hands, **fixed: object) -> None:
+def _set_with_workers(settings: Settings, hooks: RemedyHooks, **fixed: object) -> None:
     from torch.utils.data import DataLoader
 
-    hands.construct_with(DataLoader, lambda given: {**settings, **fixed} if given.get("num_workers") else {})
+    hooks.construct_with(DataLoader, lambda given: {**settings, **fixed} if given.get("num_workers") else {})
 
 
-def _set_pinned(_: Settings, hands: Hands) -> None:
+def _set_pinned(_: Settings, hooks: RemedyHooks) -> None:
     from torch.utils.data import DataLoader
 
-    hands.construct_with(DataLoader, lambda given: {} if given.get("pin_memory") else {"pin_memory": True})
+    hooks.construct_with(DataLoader, lambda given: {} if given.get("pin_memory") else {"pin_memory": True})
 
 
 REMEDIES = (

@@ -9,7 +9,7 @@ from deepscope.trials.messages import DistributedFacts, ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import Hands
+    from deepscope.trials.child.program import RemedyHooks
 
 _BUCKET_MB = 100
 _DEFAULT_MB = 25
@@ -36,10 +36,10 @@ def _buckets(facts: ProgramFacts) -> Decision:
     return f"buckets have {size:g} MB already" if size >= _BUCKET_MB else {"bucket_cap_mb": _BUCKET_MB}
 
 
-def _wrap_with(settings: Settings, hands: Hands, **fixed: object) -> None:
+def _wrap_with(settings: Settings, hooks: RemedyHooks, **fixed: object) -> None:
     from torch.nn.parallel import DistributedDataParallel
 
-    hands.construct_with(DistributedDataParallel, lambda _: {**settings, **fixed})
+    hooks.construct_with(DistributedDataParallel, lambda _: {**settings, **fixed})
 
 
 BFLOAT16_ROUNDING = 2.0**-9
@@ -55,16 +55,15 @@ def _compile(facts: ProgramFacts) -> Decision:
     return {}
 
 
-def _compile_modules(settings: Settings, hands: Hands) -> None:
-    del settings
+def _compile_modules(_: Settings, hooks: RemedyHooks) -> None:
     from deepscope.trials.child.program import is_compiled
 
     def found(module: Any) -> None:
         if not is_compiled(module):
             module.compile()
-            hands.applied()
+            hooks.is_applied = True
 
-    hands.modules.listen(found)
+    hooks.modules.listen(found)
 
 
 def _channels_last(facts: ProgramFacts) -> Decision:
@@ -78,8 +77,7 @@ def _channels_last(facts: ProgramFacts) -> Decision:
     return {}
 
 
-def _to_channels_last(settings: Settings, hands: Hands) -> None:
-    del settings
+def _to_channels_last(_: Settings, hooks: RemedyHooks) -> None:
     import torch
 
     def laid_out(one: Any) -> Any:
@@ -92,9 +90,9 @@ def _to_channels_last(settings: Settings, hands: Hands) -> None:
     def found(module: Any) -> None:
         if any(isinstance(one, (torch.nn.Conv2d, torch.nn.ConvTranspose2d)) for one in module.modules()):
             module.to(memory_format=torch.channels_last)
-            hands.wrap_forward(module, around)
+            hooks.wrap_forward(module, around)
 
-    hands.modules.listen(found)
+    hooks.modules.listen(found)
 
 
 def _autocast(facts: ProgramFacts) -> Decision:
@@ -107,7 +105,7 @@ def _autocast(facts: ProgramFacts) -> Decision:
     return {"device": facts.modules[0].device}
 
 
-def _under_autocast(settings: Settings, hands: Hands) -> None:
+def _under_autocast(settings: Settings, hooks: RemedyHooks) -> None:
     """Outputs are float32 again, so that losses are computed as before; Accelerate does the same."""
     import torch
 
@@ -119,9 +117,9 @@ def _under_autocast(settings: Settings, hands: Hands) -> None:
                 output = forward(*arguments, **keywords)
             return _in_float32(output, torch)
 
-        hands.wrap_forward(module, around)
+        hooks.wrap_forward(module, around)
 
-    hands.modules.listen(found)
+    hooks.modules.listen(found)
 
 
 def _in_float32(output: Any, torch: Any) -> Any:

@@ -11,7 +11,7 @@ from deepscope.trials.messages import ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import Hands
+    from deepscope.trials.child.program import RemedyHooks
 
 
 def _fused(facts: ProgramFacts) -> Decision:
@@ -38,17 +38,16 @@ def _kinds(facts: ProgramFacts) -> str:
     return ", ".join(dict.fromkeys(one.kind for one in facts.optimizers)) or "the optimizer"
 
 
-def _construct(option: str, settings: Settings, hands: Hands) -> None:
+def _construct(option: str, _: Settings, hooks: RemedyHooks) -> None:
     """Have every optimizer of torch's that knows the option take it, and say why where it refuses."""
-    del settings
     import torch
 
     kinds: list[Any] = [one for one in vars(torch.optim).values() if isinstance(one, type)]
     for kind in kinds:
         if option not in inspect.signature(kind.__init__).parameters:
             continue
-        hands.construct_with(kind, functools.partial(_with_option, option))
-        kind.__init__ = _refusing(kind.__init__, hands)
+        hooks.construct_with(kind, functools.partial(_with_option, option))
+        kind.__init__ = _refusing(kind.__init__, hooks)
 
 
 def _with_option(option: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -59,13 +58,13 @@ def _with_option(option: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {option: True, **({other: None} if given.get(other) else {})}
 
 
-def _refusing(begin: Callable[..., None], hands: Hands) -> Callable[..., None]:
+def _refusing(begin: Callable[..., None], hooks: RemedyHooks) -> Callable[..., None]:
     @functools.wraps(begin)
     def begun(*arguments: Any, **keywords: Any) -> None:
         try:
             begin(*arguments, **keywords)
         except (RuntimeError, ValueError) as error:
-            hands.refuse(f"torch says: {error}")
+            hooks.refuse(f"torch says: {error}")
             raise
 
     return begun
@@ -75,13 +74,12 @@ def _set_to_none(facts: ProgramFacts) -> Decision:
     return {} if facts.zeroes_in_place else "gradients are set to None already"
 
 
-def _zero_to_none(settings: Settings, hands: Hands) -> None:
-    del settings
+def _zero_to_none(_: Settings, hooks: RemedyHooks) -> None:
     import torch
 
     for kind in (torch.optim.Optimizer, torch.nn.Module):
         kind.zero_grad = _to_none(kind.zero_grad)
-    hands.applied()
+    hooks.is_applied = True
 
 
 def _to_none(zero: Callable[..., None]) -> Callable[..., None]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deepscope.trials.messages import ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import Hands
+    from deepscope.trials.child.program import RemedyHooks
 
 TF32_ROUNDING = 2.0**-11
 """TF32 has ten bits behind the point."""
@@ -24,15 +24,13 @@ def _thread_a_core(facts: ProgramFacts) -> Decision:
 
 
 def _one_thread(facts: ProgramFacts) -> Decision:
-    if facts.threads == 1:
-        return "there is one thread already"
-    return {"threads": 1}
+    return "there is one thread already" if facts.threads == 1 else {"threads": 1}
 
 
-def _set_threads(settings: Settings, hands: Hands) -> None:
+def _set_threads(settings: Settings, hooks: RemedyHooks) -> None:
     import torch
 
-    hands.hold(torch, "set_num_threads", lambda setter: setter(settings["threads"]))
+    hooks.hold(torch, "set_num_threads", settings["threads"])
 
 
 def _tf32(facts: ProgramFacts) -> Decision:
@@ -43,10 +41,10 @@ def _tf32(facts: ProgramFacts) -> Decision:
     return {"precision": "high"}
 
 
-def _set_precision(settings: Settings, hands: Hands) -> None:
+def _set_precision(settings: Settings, hooks: RemedyHooks) -> None:
     import torch
 
-    hands.hold(torch, "set_float32_matmul_precision", lambda setter: setter(settings["precision"]))
+    hooks.hold(torch, "set_float32_matmul_precision", settings["precision"])
 
 
 def _benchmark(facts: ProgramFacts) -> Decision:
@@ -59,57 +57,47 @@ def _benchmark(facts: ProgramFacts) -> Decision:
     return {}
 
 
-def _set_benchmark(settings: Settings, hands: Hands) -> None:
-    del settings
+def _set_benchmark(_: Settings, hooks: RemedyHooks) -> None:
     import torch
 
     def on() -> None:
         torch.backends.cudnn.benchmark = True
 
-    on()
-    hands.while_warming(on)
-    hands.applied()
+    hooks.repeat(on)
 
 
 def _anomaly(facts: ProgramFacts) -> Decision:
     return {} if facts.has_anomaly_detection else "anomaly detection is off"
 
 
-def _no_anomaly(settings: Settings, hands: Hands) -> None:
-    del settings
+def _no_anomaly(_: Settings, hooks: RemedyHooks) -> None:
     import torch
 
-    hands.hold(torch, "set_anomaly_enabled", lambda setter: setter(False))
+    hooks.hold(torch, "set_anomaly_enabled", False)
 
 
 def _checks(facts: ProgramFacts) -> Decision:
     return {} if facts.checks_distributions else "the arguments of distributions are not checked, or there are none"
 
 
-def _no_checks(settings: Settings, hands: Hands) -> None:
-    del settings
+def _no_checks(_: Settings, hooks: RemedyHooks) -> None:
     from torch.distributions import Distribution
 
-    hands.hold(Distribution, "set_default_validate_args", lambda setter: setter(False))
+    hooks.hold(Distribution, "set_default_validate_args", False)
 
 
 def _deterministic(facts: ProgramFacts) -> Decision:
     return {} if facts.is_deterministic else "deterministic algorithms are not asked for"
 
 
-def _not_deterministic(settings: Settings, hands: Hands) -> None:
-    del settings
+def _not_deterministic(_: Settings, hooks: RemedyHooks) -> None:
     import torch
 
     def off() -> None:
         torch.backends.cudnn.deterministic = False
 
-    def setting(setter: Any) -> None:
-        setter(False)
-
-    hands.hold(torch, "use_deterministic_algorithms", setting)
-    off()
-    hands.while_warming(off)
+    hooks.hold(torch, "use_deterministic_algorithms", False)
+    hooks.repeat(off)
 
 
 REMEDIES = (
