@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from deepscope.errors import DeepScopeError
-from deepscope.records.findings import Try
+from deepscope.records.findings import Try, TryVerdict
 from deepscope.trials.judgement import verdict_of
 from deepscope.trials.messages import ProgramFacts, Settings
 from deepscope.trials.remedies import REMEDIES, remedies_of
@@ -43,7 +43,7 @@ def candidates(asked: Sequence[str], found: Sequence[str]) -> tuple[list[Candida
             chosen.setdefault(one.name, Candidate(one, word))
         if not remedies:
             reason = "no remedy of it can be applied from outside; `deepscope verify` proves an edit"
-            rows.append(_not_applicable_row(word, "", reason))
+            rows.append(_row(word, "", "not applicable", reason))
     if not asked:
         for code in found:
             for one in remedies_of(code):
@@ -69,7 +69,7 @@ def try_each(session: TrialSession, chosen: Sequence[Candidate]) -> Iterator[Try
     for one in chosen:
         decision = one.remedy.decide(session.first.facts)
         if isinstance(decision, str):
-            yield _not_applicable_row(one.finding, one.remedy.name, decision)
+            yield _row(one.finding, one.remedy.name, "not applicable", decision)
         else:
             open_ones.append((one, side_of(one.remedy, decision)))
     for number, (one, side) in enumerate(open_ones):
@@ -84,11 +84,11 @@ def attempt(
     try:
         measured = session.measure(before, after, share_s=share_s)
     except NotApplicableError as error:
-        return _not_applicable_row(finding, after.name, str(error)), None
+        return _row(finding, after.name, "not applicable", str(error)), None
     except (NoTimeError, TooLateError) as error:
-        return _untimed_row(finding, after.name, str(error)), None
+        return _row(finding, after.name, "inconclusive", str(error)), None
     except DeepScopeError as error:
-        return _failed_row(finding, after.name, str(error)), None
+        return _row(finding, after.name, "failed", str(error)), None
     return _measured_row(finding, after.name, measured), measured
 
 
@@ -127,9 +127,9 @@ class Search:
         for number, (one, side) in enumerate(todo):
             share = (session.left_s - session.round_s) / (len(todo) - number)  # the set is measured as a whole, too
             if share < session.round_s and (self._kept or gains):
-                self._rows.setdefault(one.remedy.name, _untimed_row(one.finding, side.name, USED_UP))
+                self._rows.setdefault(one.remedy.name, _row(one.finding, side.name, "inconclusive", USED_UP))
                 continue
-            row, measured = attempt(session, one.finding, base, self._on_top(side), share)
+            row, measured = attempt(session, one.finding, base, combined([*self._kept, side]), share)
             self._rows[one.remedy.name] = replace(row, remedy=side.name)
             if row.verdict == "faster" and measured is not None:
                 gains.append(_Gain(measured.found.ratio, one, side, measured.answer.facts))
@@ -141,10 +141,7 @@ class Search:
             if not isinstance(decision, str):
                 yield one, side_of(one.remedy, decision)
             elif one.remedy.name not in self._rows:
-                self._rows[one.remedy.name] = _not_applicable_row(one.finding, one.remedy.name, decision)
-
-    def _on_top(self, side: Side) -> Side:
-        return combined([*self._kept, side])
+                self._rows[one.remedy.name] = _row(one.finding, one.remedy.name, "not applicable", decision)
 
     def _keep(self, best: _Gain) -> None:
         """Keep it; what gained nothing alone, or cannot go with it, is not tried on top."""
@@ -191,16 +188,6 @@ def _measured_row(finding: str, remedy: str, measured: Measured) -> Try:
     )
 
 
-def _not_applicable_row(finding: str, remedy: str, reason: str) -> Try:
-    """Of a remedy that cannot be applied to the program."""
-    return Try(finding=finding, remedy=remedy, verdict="not applicable", reason=reason)
-
-
-def _untimed_row(finding: str, remedy: str, reason: str) -> Try:
-    """Of a remedy that there was no time for."""
-    return Try(finding=finding, remedy=remedy, verdict="inconclusive", reason=reason)
-
-
-def _failed_row(finding: str, remedy: str, reason: str) -> Try:
-    """Of a remedy with which the program failed."""
-    return Try(finding=finding, remedy=remedy, verdict="failed", reason=reason)
+def _row(finding: str, remedy: str, verdict: TryVerdict, reason: str) -> Try:
+    """Of a remedy that was not measured."""
+    return Try(finding=finding, remedy=remedy, verdict=verdict, reason=reason)
