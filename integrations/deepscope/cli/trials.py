@@ -192,7 +192,7 @@ def try_remedies(
 
     found = [] if profile is None else [one.code for one in profile.findings]
     chosen, rows = candidates(words, found)
-    ask_consent(command, yes=yes, what=f"{command.name} is run again and again, for {budget:.0f} s at most")
+    ask_consent(command, yes=yes, what=f"{command.target} is run again and again, for {budget:.0f} s at most")
     options: list[str] = []
     with runs_of(command, budget) as runs:
         if chosen:
@@ -266,7 +266,7 @@ def verify(
     if (root := root_of(command.working, (before, after))) is not None:
         command = replace(command, root=root.resolve())
     profile = trace_of(command)
-    ask_consent(command, yes=yes, what=f"{command.name} is run again and again, for {budget:.0f} s at most")
+    ask_consent(command, yes=yes, what=f"{command.target} is run again and again, for {budget:.0f} s at most")
     with runs_of(command, budget) as runs, sides(runs, before, after) as (old, new):
         session = TrialSession(runs, tell, steps=steps, unchanged=old)
         session.start()

@@ -1,8 +1,9 @@
-"""What a run is asked to do, and what it answers: files between this process and the one that runs the program."""
+"""What a run is asked to do, and what it answers: files between this process and the one that runs the program.
+
+They are msgpack, which has NaN and infinity, too.
+"""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import msgspec
 
@@ -167,21 +168,3 @@ class Answer(msgspec.Struct, kw_only=True):
     """Modules of the program that were not imported from the scratch folder but from the folder that it stands for."""
     error: str = ""
     """How the program failed; "" where it did not."""
-
-
-def encoded(message: Request | Answer) -> bytes:
-    """As msgpack, which has NaN and infinity, too."""
-    return msgspec.msgpack.encode(message)
-
-
-def decoded_request(path: Path) -> Request:
-    """The request in a file."""
-    return msgspec.msgpack.decode(path.read_bytes(), type=Request)
-
-
-def decoded_answer(path: Path) -> Answer | None:
-    """The answer in a file; None where there is none, or half of one."""
-    try:
-        return msgspec.msgpack.decode(path.read_bytes(), type=Answer)
-    except (OSError, msgspec.MsgspecError):
-        return None

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import torch
 
 from deepscope.capture.program import Program
@@ -22,7 +23,7 @@ from deepscope.trials.child.losses import SEED, Roots, Rounding
 from deepscope.trials.child.program import ImportActions, OutermostModules, RemedyHooks
 from deepscope.trials.child.seen import Seen, Writes
 from deepscope.trials.child.steps import StepClock
-from deepscope.trials.messages import STANDS_FOR, Answer, Request, decoded_request, encoded
+from deepscope.trials.messages import STANDS_FOR, Answer, Request
 from deepscope.trials.remedies import REMEDIES
 
 _WORDS = 300
@@ -82,7 +83,7 @@ class ProgramRun:
             losses=self.roots.read(),
             random_state=_random_state(),
             samples=self.loaders.samples(),
-            facts=self.seen.facts(self._program_file()),
+            facts=self.seen.facts(None if self.request.is_module else Path(self.request.target)),
             applied=[name for name, hooks in self.hooks.items() if hooks.is_applied],
             refused=self._refused,
             written=list(self.writes.outside),
@@ -90,7 +91,7 @@ class ProgramRun:
             error=error,
         )
         path = Path(self.request.answer)
-        path.with_suffix(".part").write_bytes(encoded(answer))
+        path.with_suffix(".part").write_bytes(msgspec.msgpack.encode(answer))
         path.with_suffix(".part").replace(path)
         for child in multiprocessing.active_children():
             with suppress(Exception):
@@ -98,9 +99,6 @@ class ProgramRun:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
-
-    def _program_file(self) -> Path | None:
-        return None if self.request.is_module else Path(self.request.target)
 
 
 def _random_state() -> str:
@@ -144,8 +142,8 @@ def _error_words(error: BaseException) -> str:
 def main() -> None:
     """Run the program that the file named by the only argument asks for."""
     faulthandler.enable()
-    run = ProgramRun(decoded_request(Path(sys.argv[1])))
-    request = run.request
+    request = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Request)
+    run = ProgramRun(request)
     run.start()
     try:
         start = Program(request.target, tuple(request.arguments), request.is_module).prepared()

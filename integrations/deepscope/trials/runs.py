@@ -14,9 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from deepscope.capture.topics import OFF_VARIABLE
 from deepscope.errors import DeepScopeError
-from deepscope.trials.messages import STANDS_FOR, Answer, Change, Request, decoded_answer, encoded
+from deepscope.trials.messages import STANDS_FOR, Answer, Change, Request
 
 SMALL_BYTES = 1 << 20
 COPIED_BYTES = 1 << 27
@@ -148,10 +150,9 @@ class Command:
             return str(folder / Path(os.path.abspath(path)).relative_to(self.root))  # noqa: PTH100  links stay links
         return str(path)
 
-    @property
-    def name(self) -> str:
-        """As messages have it."""
-        return self.target
+    def working_in(self, scratch: Path) -> Path:
+        """The working folder in a scratch folder."""
+        return scratch / self.working.relative_to(self.root)
 
     def check(self) -> None:
         """Raise where there is no such file."""
@@ -213,12 +214,12 @@ class ProgramRuns:
             rounding=rounding,
         )
         path = self.folder / f"{self.number}.request"
-        path.write_bytes(encoded(request))
+        path.write_bytes(msgspec.msgpack.encode(request))
         log = self.folder / f"{self.number}.log"
         limit = max(_LEAST_SECONDS, min(self.left_s, longest_s or self.left_s))
         try:
             code = self._process(path, scratch, log, limit)
-            return self._checked(decoded_answer(answer), code, log, scratch, limit)
+            return self._checked(_read_answer(answer), code, log, scratch, limit)
         finally:
             for folder in (scratch, scratch.with_suffix(".tmp")):
                 shutil.rmtree(folder, ignore_errors=True)
@@ -228,17 +229,16 @@ class ProgramRuns:
 
     def _process(self, request: Path, scratch: Path, log: Path, limit_s: float) -> int | None:
         """The exit code; None where it ran longer than the limit."""
-        working = scratch / self.command.working.relative_to(self.command.root)
         temporary = scratch.with_suffix(".tmp")
         temporary.mkdir()
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603  this very interpreter
                 [sys.executable, "-m", "deepscope.trials.one_run", str(request)],
-                cwd=working,
+                cwd=self.command.working_in(scratch),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**environment(os.environ, self.command.root, scratch, self.folder), "TMPDIR": str(temporary)},
+                env={**environment(os.environ, self.command, scratch, self.folder), "TMPDIR": str(temporary)},
                 start_new_session=True,  # with all that it starts, it is ended as one group
             )
             try:
@@ -249,7 +249,7 @@ class ProgramRuns:
                 _end(process)
 
     def _checked(self, answer: Answer | None, code: int | None, log: Path, scratch: Path, limit_s: float) -> Answer:
-        name = self.command.name
+        name = self.command.target
         if code is None:
             raise TooLateError(f"{name}: its steps were not done after {limit_s:.0f} s")
         if answer is None:
@@ -264,18 +264,20 @@ class ProgramRuns:
         return answer
 
 
-def environment(given: Mapping[str, str], root: Path, scratch: Path, shared: Path) -> dict[str, str]:
+def environment(given: Mapping[str, str], command: Command, scratch: Path, shared: Path) -> dict[str, str]:
     """The environment of a run: recorders and loggers off; what points into the root points into the scratch folder.
 
     Args:
         given: this process's own.
-        root: the folder that the scratch folder stands for.
+        command: whose root the scratch folder stands for.
         scratch: the run's own.
         shared: a folder that all runs have in common, for what is compiled.
     """
     own = {name: value for name, value in given.items() if name != "PYTHONSAFEPATH"}
     paths = [
-        str(_moved(Path.cwd() / one, root, scratch)) for one in given.get("PYTHONPATH", "").split(os.pathsep) if one
+        str(_moved(Path.cwd() / one, command.root, scratch))
+        for one in given.get("PYTHONPATH", "").split(os.pathsep)
+        if one
     ]
     if paths:
         own["PYTHONPATH"] = os.pathsep.join(paths)
@@ -283,8 +285,8 @@ def environment(given: Mapping[str, str], root: Path, scratch: Path, shared: Pat
     return {
         **own,
         OFF_VARIABLE: "1",
-        STANDS_FOR: str(root),
-        "PWD": str(scratch),
+        STANDS_FOR: str(command.root),
+        "PWD": str(command.working_in(scratch)),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "TORCHINDUCTOR_CACHE_DIR": str(shared / "inductor"),
@@ -314,6 +316,14 @@ def _moved(path: Path, root: Path, scratch: Path) -> Path:
     path = path.resolve()
     is_ours = path == Path(__file__).resolve().parents[2]
     return scratch / path.relative_to(root) if path.is_relative_to(root) and not is_ours else path
+
+
+def _read_answer(path: Path) -> Answer | None:
+    """None where there is none, or half of one."""
+    try:
+        return msgspec.msgpack.decode(path.read_bytes(), type=Answer)
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def _tail(log: Path) -> str:

@@ -93,7 +93,9 @@ class TrialSession:
         self.first = runs.run(warmup=WARMUP, steps=self._asked or MOST_STEPS, seconds=seconds, fill=side.fill)
         total = self.first.steps
         if total < _FEWEST_STEPS:
-            raise DeepScopeError(f"{runs.command.name}: it made {total} steps; {_FEWEST_STEPS} are needed to time any")
+            raise DeepScopeError(
+                f"{runs.command.target}: it made {total} steps; {_FEWEST_STEPS} are needed to time any"
+            )
         self.warmup = min(WARMUP, total // 3)
         self.steps = total - self.warmup
         self._run_s = time.monotonic() - begun

@@ -64,8 +64,10 @@ def test_a_scratch_folder_within_the_source_does_not_hold_itself(source):
 def test_paths_of_the_source_become_paths_of_the_scratch_folder(source, tmp_path, monkeypatch):
     monkeypatch.chdir(source)
     given = {"PYTHONPATH": os.pathsep.join(["src", str(source / "lib"), "/elsewhere"]), "PYTHONSAFEPATH": "1", "A": "b"}
-    found = environment(given, source, tmp_path / "made", tmp_path)
     made = tmp_path / "made"
+    command = Command("train.py", (), is_module=False, root=source.resolve(), working=source.resolve() / "data")
+    found = environment(given, command, made, tmp_path)
+    assert found["PWD"] == str(made / "data")
     assert found["PYTHONPATH"].split(os.pathsep) == [str(made / "src"), str(made / "lib"), "/elsewhere"]
     assert (found["A"], found["WANDB_MODE"], "PYTHONSAFEPATH" in found) == ("b", "offline", False)
 
