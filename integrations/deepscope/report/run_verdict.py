@@ -10,19 +10,19 @@ from msgspec.structs import replace
 
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
-from deepscope.records import Costs, Line, MemoryFailure, Profile, WholeRun, cost_ns, key_figures
+from deepscope.records import Costs, Line, MemoryFailure, Profile, cost_ns, key_figures
 from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.counters import busy_ratio
 from deepscope.report.findings import saving_word, slowed_words, was_busy
 from deepscope.report.framework import without_framework
 from deepscope.report.step_times import serving_sentence
-from deepscope.report.whole_run import (
-    compiled_place,
+from deepscope.report.whole_run_words import (
+    beside_steps,
+    counted_share,
     long_steps_share,
     long_steps_words,
     pause_of,
-    pause_place,
     repeated_data_words,
     slowing_words,
     waits_words,
@@ -48,10 +48,6 @@ _BUSY = 0.8
 """A device that works for this share of the time is what the run is about."""
 _RIVAL = 0.2
 """The second cause is named from this share of the time on; a device that works, from half of the first one's on."""
-_PLACED = 0.1
-"""What lies outside the steps is named from this share of the time on if its line is known."""
-_WRITING = 0.05
-"""Of the time after the run's start; checkpoints and logs are named from this share on, since they can be rarer."""
 _CHEAP = 0.05
 """A finding that could save this share of the time is worth a look."""
 _ADVISED = 0.2
@@ -97,89 +93,23 @@ def run_verdict(profile: Profile) -> RunVerdict:
     if slowing := slowing_words(run, busy):
         steps = replace(steps, sentence=f"{steps.sentence} {slowing}")
     audited = profile.audit.steps if profile.audit else 0
-    root, counted = profile.trace.project_root, _counted(run)
+    root = profile.trace.project_root
     if rare := long_steps_words(run, profile.steps, audited, busy, root):
         is_most = long_steps_share(run) >= _MOST_OF_RUN
         steps = replace(steps, sentence=f"{rare} {steps.sentence}" if is_most else f"{steps.sentence} {rare}")
-    rest = printable(" ".join(filter(None, (waits_words(run, counted, root), repeated_data_words(run, counted)))))
-    beside = _beside_steps(run, root)
+    rest = printable(" ".join(filter(None, (waits_words(run, root), repeated_data_words(run)))))
+    beside = beside_steps(run, root)
     if beside is None:
         return replace(steps, sentence=f"{steps.sentence} {rest}") if rest else steps
-    of_run, words = beside
+    (part, share), words = beside
     words = f"{words} {rest}" if rest else words
     usual = max(run.share("steps", "data") - run.compiling_share, 0.0)  # the window's are steps that compile nothing
-    usual /= counted
-    if steps.share is not None and steps.share * usual >= of_run.share:
+    if steps.share is not None and steps.share * usual / counted_share(run) >= share:
         return replace(steps, sentence=f"{steps.sentence} {words}")
-    pause = pause_of(run, _BESIDE[of_run.cause][0]) if of_run.cause in _BESIDE else None
+    pause = pause_of(run, part)
     file, line = (pause.file, pause.line) if pause is not None else ("", 0)
-    return RunVerdict(of_run.cause, of_run.share, f"{words} {steps.sentence}", file, line)
-
-
-_BESIDE: dict[RunCause, tuple[str, str]] = {
-    "evaluation": ("evaluation", "Validation takes {}"),
-    "checkpoint": ("checkpoint", "Saving checkpoints takes {}"),
-    "logging": ("logging", "Logging takes {}"),
-    "outside steps": ("rest", "{} lies outside its steps"),
-}
-"""The part of the run that each one is, and its words."""
-_WRITES: frozenset[RunCause] = frozenset({"checkpoint", "logging"})
-_SELDOM: dict[RunCause, str] = {
-    "evaluation": "; validate less often, or on fewer batches",
-    "checkpoint": "; save less often",
-    "logging": "; log less often (Lightning: `Trainer(log_every_n_steps=…)`)",
-    "outside steps": "; do it less often, or once",
-}
-"""What to do about what happened more than twice."""
-
-
-def _counted(run: WholeRun) -> float:
-    """The share of a run that its parts are shares of here: a short one begins as long as a long one does."""
-    start = run.share("start")
-    return 1 - start if _RIVAL <= start < 1 else 1.0
-
-
-def evaluates_much(run: WholeRun | None) -> bool:
-    """Whether evaluations take enough of a run to be named in its verdict."""
-    return run is not None and run.share("evaluation") >= _RIVAL * _counted(run)
-
-
-def _beside_steps(run: WholeRun, project_root: str) -> tuple[_Candidate, str] | None:
-    """What takes most of the whole run beside its usual steps, and what next to it, in words; None for little."""
-    counted = _counted(run)
-    candidates = [_Candidate(cause, min(run.share(part) / counted, 1.0)) for cause, (part, _) in _BESIDE.items()]
-    candidates.append(_Candidate("compiling", run.compiling_share))
-    least = _WRITING * (1 - run.share("start")) / counted
-    candidates = [one for one in candidates if one.share]
-    worth = [one for one in candidates if one.share >= (least if one.cause in _WRITES else _least_beside(one, run))]
-    worth = sorted(worth, key=lambda one: -one.share)[:2]
-    return (worth[0], " ".join(_words_beside(one, run, counted, project_root) for one in worth)) if worth else None
-
-
-def _least_beside(one: _Candidate, run: WholeRun) -> float:
-    is_placed = one.cause == "outside steps" and pause_of(run, "rest") is not None
-    return _PLACED if is_placed else _RIVAL
-
-
-def _words_beside(one: _Candidate, run: WholeRun, counted: float, project_root: str) -> str:
-    if one.cause == "compiling":
-        return printable(_compiling_words(run, one.share, project_root))
-    name, words = _BESIDE[one.cause]
-    times = next(part.times for part in run.parts if part.name == name)
-    often = f": {times:,} times, {time_text(run.time_ns(name) / run.ranks / times)} each" if times > 1 else ""
-    pause = pause_of(run, name)
-    seldom = _SELDOM.get(one.cause, "") if max(times, pause.times if pause else 0) > 2 else ""
-    share = f"{share_text(one.share, 1)} of the run{' after its start' if counted < 1 else ''}"
-    place = "" if pause is None else f", most of it at {pause_place(pause, project_root)}"
-    return printable(f"{words.format(share)}{often}{place}{seldom}.")
-
-
-def _compiling_words(run: WholeRun, share: float, project_root: str) -> str:
-    most = run.compiled[0]
-    words = f"Compiling takes {share_text(share, 1)} of the run, most of it at {compiled_place(most, project_root)}"
-    if most.times < 2:
-        return f"{words}."
-    return f"{words}: {most.times:,} times" + (f", the last time since {most.reason}." if most.reason else ".")
+    cause: RunCause = "outside steps" if part == "rest" else part
+    return RunVerdict(cause, share, f"{words} {steps.sentence}", file, line)
 
 
 def _of_steps(profile: Profile) -> RunVerdict:

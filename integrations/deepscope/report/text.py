@@ -18,9 +18,10 @@ from deepscope.report.footer import footer
 from deepscope.report.layout import Styles, cell_len, render
 from deepscope.report.memory import memory_entries
 from deepscope.report.places_of_work import critical_entries, outside_words
-from deepscope.report.run_verdict import evaluates_much, run_verdict
+from deepscope.report.run_verdict import run_verdict
 from deepscope.report.step_times import serving_words
 from deepscope.report.tables import table, table_of_steps
+from deepscope.report.whole_run_words import evaluates_much
 
 DOT = " · "
 
