@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deepscope.cli.entry import SCHEDULER_VARIABLE
-from deepscope.cli.output import Bar, Command, warn
+from deepscope.cli.output import Bar, Function, warn, with_options
 from deepscope.processes import ONE_THREAD
 from deepscope.records import PHASES, View
 from deepscope.report.filters import Filters
@@ -76,38 +76,25 @@ _READING = {
 }
 
 
-def reading_options(*names: str) -> Callable[[Command], Command]:
+def reading_options(*names: str) -> Callable[[Function], Function]:
     """Adds those that are named of `--rank --step --stage --peaks --partial`; all of them without a name."""
-
-    def added(command: Command) -> Command:
-        for name in reversed(names or tuple(_READING)):
-            command = _READING[name](command)
-        return command
-
-    return added
+    return with_options(*(_READING[name] for name in names or _READING))
 
 
-def filter_options(command: Command) -> Command:
-    """Adds `--include --exclude --phase --module --min-time`; `filters_of` makes the row filters of them."""
-    options = (
-        click.option(
-            "--include",
-            metavar="GLOB",
-            multiple=True,
-            help="Only rows with such a name, path or type; may come again.",
-        ),
-        click.option(
-            "--exclude", metavar="GLOB", multiple=True, help="No rows with such a name, path or type; may come again."
-        ),
-        click.option("--phase", default="", metavar="PHASE", help=f"Only this phase: {', '.join(PHASES)}."),
-        click.option("--module", default="", metavar="GLOB", help="Only modules of such a path, and what is in them."),
-        click.option(
-            "--min-time", type=Duration(zero=True), metavar="TIME", help="Only rows of at least this: 100us, 1.5ms, 2s."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+filter_options = with_options(
+    click.option(
+        "--include", metavar="GLOB", multiple=True, help="Only rows with such a name, path or type; may come again."
+    ),
+    click.option(
+        "--exclude", metavar="GLOB", multiple=True, help="No rows with such a name, path or type; may come again."
+    ),
+    click.option("--phase", default="", metavar="PHASE", help=f"Only this phase: {', '.join(PHASES)}."),
+    click.option("--module", default="", metavar="GLOB", help="Only modules of such a path, and what is in them."),
+    click.option(
+        "--min-time", type=Duration(zero=True), metavar="TIME", help="Only rows of at least this: 100us, 1.5ms, 2s."
+    ),
+)
+"""Adds `--include --exclude --phase --module --min-time`; `filters_of` makes the row filters of them."""
 
 
 def scheduler_address() -> str:
@@ -120,14 +107,19 @@ def filters_of(include: Sequence[str], exclude: Sequence[str], min_time: float |
     return Filters(tuple(include), tuple(exclude), round((min_time or 0) * 1e9))
 
 
+def use_one_thread() -> None:
+    """Has NumPy start no threads when it is imported, unless the environment says so."""
+    for name, value in ONE_THREAD.items():
+        os.environ.setdefault(name, value)
+
+
 def load(path: str | None, *, has_notes: bool = False, **options: Any) -> Profile:
     """Loads with a bar on the terminal; without a path the newest run of `FOLDERS`.
 
     What was skipped is written to standard error, but for a form of the profile that has notes of its own. `options`
     are those of `load_profile`.
     """
-    for name, value in ONE_THREAD.items():
-        os.environ.setdefault(name, value)
+    use_one_thread()
     with Bar() as progress:
         folder = newest_folder(FOLDERS) if path is None else path
         profile = load_profile(folder, progress=progress, **options)
@@ -139,8 +131,7 @@ def load(path: str | None, *, has_notes: bool = False, **options: Any) -> Profil
 def load_all(path: str, *, rank: int | None, step: int | None, stage: str | None, partial: bool) -> list[Profile]:
     """The newest run at a path with its repeats there, each with a bar on the terminal."""
     view = View(step=step)
-    for name, value in ONE_THREAD.items():
-        os.environ.setdefault(name, value)
+    use_one_thread()
 
     def loaded(selection: TraceSelection) -> Profile:
         with Bar() as progress:

@@ -24,10 +24,21 @@ WARNINGS = 10
 PIPED_WIDTH = 120
 """Cells of a line where standard output is no terminal."""
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def rows_option(command: Command) -> Command:
+def with_options(*options: Callable[[Any], Any]) -> Callable[[Function], Function]:
+    """Adds options to a command, which its help lists in this order."""
+
+    def add(command: Function) -> Function:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def rows_option(command: Function) -> Function:
     """Adds `-n`, as `limit`; `rows_shown` makes a number of it."""
     return click.option(
         "-n",
@@ -38,7 +49,7 @@ def rows_option(command: Command) -> Command:
     )(command)
 
 
-def form_option(*forms: str) -> Callable[[Command], Command]:
+def form_option(*forms: str) -> Callable[[Function], Function]:
     """Adds `--format`, as `form`; the first one is the default."""
     return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True)
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 
-from deepscope.cli.options import FOLDERS, reading_options, scheduler_address
+from deepscope.cli.options import FOLDERS, reading_options, scheduler_address, use_one_thread
 from deepscope.cli.output import Bar, emit, form_option, rows_option, rows_shown, terminal, warn
 from deepscope.printable import without_secrets
-from deepscope.processes import ONE_THREAD
 from deepscope.store.runs import newest_folder
 
 BY = ("rank", "collective", "group", "pair", "operator", "line", "straggler", "clock", "domain", "link")
@@ -43,8 +40,7 @@ def ranks(
     PATH is a folder (its newest run), a trace, a URL or a pattern; several are one run. By default the newest run in
     deepscope_logs, lightning_logs or runs.
     """
-    for name, value in ONE_THREAD.items():
-        os.environ.setdefault(name, value)
+    use_one_thread()
     where = list(paths) or [newest_folder(FOLDERS)]
     from deepscope.cli.next_step import after_ranks, with_next
     from deepscope.ranks.detail import rank_detail

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from deepscope.cli.compare import SLOWER
 from deepscope.cli.options import FOLDERS, Duration
-from deepscope.cli.output import emit, form_option, terminal
+from deepscope.cli.output import Function, emit, form_option, terminal, with_options
 from deepscope.errors import DeepScopeError, MissingExtraError
 from deepscope.printable import printable
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deepscope.records.findings import Try
     from deepscope.store import Profile
     from deepscope.trials.runs import Command, ProgramRuns
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class ProgramCommand(click.Command):
@@ -48,28 +46,15 @@ class ProgramCommand(click.Command):
 
 def trial_options(*forms: str) -> Callable[[Function], Function]:
     """Adds `--steps --budget --yes --format`; the first form is the default."""
-    options = (
+    longest = "The longest it may take."
+    return with_options(
         click.option(
             "--steps", type=click.IntRange(3), metavar="N", help="Timed steps of each run.  [default: by their length]"
         ),
-        click.option(
-            "--budget",
-            type=Duration(),
-            default="5m",
-            show_default=True,
-            metavar="TIME",
-            help="The longest it may take.",
-        ),
+        click.option("--budget", type=Duration(), default="5m", show_default=True, metavar="TIME", help=longest),
         click.option("--yes", is_flag=True, help="Do not ask before the program runs."),
         form_option(*forms),
     )
-
-    def add(command: Function) -> Function:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
 
 
 def parsed_program(words: Sequence[str]) -> Command:
