@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from deepscope.printable import printable
-from deepscope.records import Profile
+from deepscope.records import Line, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.filters import NO_FILTERS, Filters
 from deepscope.report.operator_columns import derived_columns
@@ -34,6 +35,8 @@ def csv_report(
     chosen = table(by, profile.details)
     rows = filters.rows(by, chosen.rows(profile, sort=sort), profile.trace.project_root)
     rows = chosen.limited(rows, sort, limit)
+    if by == "line" and not filters:
+        rows = [*rows, Line(file="", line=0, function="", exact=False, **asdict(profile.no_line))]
     more = derived_columns(by, profile)
     label = ["label"] if by in _LABELLED else []
     cells = [
@@ -44,19 +47,6 @@ def csv_report(
         ]
         for row in rows
     ]
-    if by == "line" and not filters:
-        blank: dict[str, str | int | None] = {
-            "file": "",
-            "line": 0,
-            "function": "",
-            "exact": False,
-            "in_compiled_region": False,
-            "slowed": False,
-            "text": None,
-            "verdict": "",
-        }
-        no_line = [getattr(profile.no_line, name, blank.get(name)) for name in chosen.scalars]
-        cells.append([*no_line, *(one.value(profile.no_line) for one in more)])
     return csv_text((*chosen.scalars, *(one.key for one in more), *label), cells)
 
 
