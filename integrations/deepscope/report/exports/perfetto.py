@@ -174,7 +174,7 @@ def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int)
         for key in used.tolist()
     ]
     order = np.lexsort((work.start_ns[rows], track))
-    rows, track, line = rows[order], track[order], line[order]
+    rows, track = rows[order], track[order]
     kernel, name = distinct_places(trace.events.name[work.event[rows]])
     slices = PerfettoSlices(
         track=track,
@@ -185,7 +185,6 @@ def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int)
         figures={
             "duration_ns": work.end_ns[rows] - work.start_ns[rows],
             "kernels": np.ones(len(rows), np.int64),
-            "line": line,
         },
     )
     return TrackGroup(
@@ -219,7 +218,6 @@ def _fewer(slices: PerfettoSlices, limit: int) -> PerfettoSlices:
         figures={
             "duration_ns": np.add.reduceat(slices.figures["duration_ns"], first),
             "kernels": count,
-            "line": slices.figures["line"][first],
         },
     )
 
@@ -288,7 +286,7 @@ def _events(group: TrackGroup, pid: int, prefix: str, shift: int) -> Iterator[st
         yield _meta("thread_sort_index", pid, number + 1, {"sort_index": number})
     slices = group.slices
     names = [json.dumps(name) for name in slices.names]
-    figures = [(json.dumps(name), values.tolist()) for name, values in slices.figures.items() if name != "line"]
+    figures = [(json.dumps(name), values.tolist()) for name, values in slices.figures.items()]
     rows = zip(
         slices.track.tolist(), slices.start_ns.tolist(), slices.end_ns.tolist(), slices.name.tolist(), strict=True
     )

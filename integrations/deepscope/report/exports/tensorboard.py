@@ -47,7 +47,7 @@ def scalars(analysis: Analysis) -> Iterator[Scalar]:
     device_count = max(len(work.busy), 1)
     number_of = _Numbers(analysis)
     for step in steps:
-        wall = max((trace.base_ns + step.start_ns + step.duration_ns) / 1e9, 0.0)
+        wall = _wall_s(trace, step)
         for name, value in _values(step, device_count, is_device=work.metric == "device").items():
             yield Scalar(f"{_PREFIX}/{name}", number_of(step), wall, value)
     start = np.array([step.start_ns for step in steps], np.int64)
@@ -55,8 +55,7 @@ def scalars(analysis: Analysis) -> Iterator[Scalar]:
     for curve in analysis.memory.devices:
         word = re.sub(r"\W", "", device_name(curve.device_type, curve.device_id))
         for step, peak in zip(steps, _peaks(curve, start, end).tolist(), strict=True):
-            wall = max((trace.base_ns + step.start_ns + step.duration_ns) / 1e9, 0.0)
-            yield Scalar(f"{_PREFIX}/memory_{word}_peak_mib", number_of(step), wall, peak / _MIB)
+            yield Scalar(f"{_PREFIX}/memory_{word}_peak_mib", number_of(step), _wall_s(trace, step), peak / _MIB)
     yield from _counters(trace, steps, start, end, number_of)
 
 
@@ -82,8 +81,12 @@ def _counters(
         parts = level.within(start, end)
         for step, mean, covered_ns in zip(steps, parts.mean.tolist(), parts.covered_ns.tolist(), strict=True):
             if covered_ns:
-                wall = max((trace.base_ns + step.start_ns + step.duration_ns) / 1e9, 0.0)
-                yield Scalar(tag, number_of(step), wall, mean)
+                yield Scalar(tag, number_of(step), _wall_s(trace, step), mean)
+
+
+def _wall_s(trace: Trace, step: Step) -> float:
+    """When a step ended, as `Scalar` has it."""
+    return max((trace.base_ns + step.start_ns + step.duration_ns) / 1e9, 0.0)
 
 
 def _plain(name: str) -> str:
