@@ -45,20 +45,8 @@ _PARTS = {
 }
 """Device time of which each piece stands in one row."""
 _UNNAMED = ("step", "serving", "stream")
-_OF_WHOLE = (
-    "step",
-    "serving",
-    "phase",
-    "memory",
-    "overview",
-    "run",
-    "thread",
-    "stream",
-    "collective",
-    "critical",
-    "counter",
-)
-"""Tables that say how the whole is divided."""
+_OF_PARTS = ("line", "function", "operator", "kernel", "module")
+"""Tables that a phase or a module has, too; others say how the whole is divided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +100,8 @@ NO_FILTERS = Filters()
 def check_view(by: str, *, phase: str, module: str) -> None:
     """Raises OptionError where a table says how the whole is divided, so that a part of it makes no sense."""
     for option, value in (("phase", phase), ("module", module)):
-        if value and by in _OF_WHOLE:
-            others = "line, function, operator, kernel or module"
+        if value and by not in _OF_PARTS:
+            others = f"{', '.join(_OF_PARTS[:-1])} or {_OF_PARTS[-1]}"
             raise OptionError(option, value, f"does not go with --by {by}, whose rows are of the whole; --by {others}")
 
 
