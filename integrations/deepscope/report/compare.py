@@ -75,10 +75,10 @@ def comparison_text(
     changed = [row for row in comparison.rows if row.change_ns]
     shown = changed[:limit] if limit else changed
     lines = list(entries_text(_head(comparison), width, styles))
-    nothing = f"no {comparison.by} has changed"
-    lines += ["", *(render(_columns(shown, comparison, width, styles), width, title_style=styles.title) or [nothing])]
-    if not shown:
-        lines[-1] = nothing
+    table = [f"no {comparison.by} has changed"]
+    if shown:
+        table = render(_columns(shown, comparison, width, styles), width, title_style=styles.title)
+    lines += ["", *table]
     foot = list(_foot(changed, shown))
     foot += [("failed", printable(reason)) for reason in (verdict.reasons if verdict else ())]
     if foot:
@@ -263,12 +263,9 @@ def _row(row: Difference, comparison: Comparison) -> dict[str, Any]:
     found = {**_numbers(row), "status": row.status}
     if comparison.by != "line":
         return {"name": row.name, "label": readable(row.name), **found}
-    place, before = row.place, row.before
+    before = row.before
     return {
-        "file": place.path if place is not None else "",
-        "line": place.record.line if place is not None else 0,
-        "function": row.name,
-        "text": row.text,
+        **_line_keys(row),
         **found,
         "before_file": before.path if before is not None else None,
         "before_line": before.record.line if before is not None else None,
@@ -276,13 +273,16 @@ def _row(row: Difference, comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _older(row: Difference) -> dict[str, Any]:
+def _line_keys(row: Difference) -> dict[str, Any]:
     place = row.place
+    path, line = ("", 0) if place is None else (place.path, place.record.line)
+    return {"file": path, "line": line, "function": row.name, "text": row.text}
+
+
+def _older(row: Difference) -> dict[str, Any]:
+    """A row as JSON had it before it had intervals."""
     return {
-        "file": place.path if place is not None else "",
-        "line": place.record.line if place is not None else 0,
-        "function": row.name,
-        "text": row.text,
+        **_line_keys(row),
         "old_ns": None if row.status == "new" else row.before_ns,
         "new_ns": None if row.status == "gone" else row.after_ns,
         "change_ns": row.change_ns,

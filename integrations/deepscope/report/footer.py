@@ -46,7 +46,7 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
 
     Args:
         profile: what is reported.
-        by: the table that was shown, with its `rows` and the number of those `left_out`.
+        by: the table that was shown.
         rows: the rows shown.
         left_out: how many rows the limit left out.
     """
@@ -136,18 +136,15 @@ def _waited(profile: Profile) -> str:
         ("for data-loader workers", "loader_wait_ns"),
         ("for a core, while other work had them all", "core_wait_ns"),
     )
-    parts = []
-    for words, field in kinds:
-        lines = sorted(
-            (line for line in profile.lines if getattr(line, field) >= least), key=lambda line: -getattr(line, field)
-        )
-        if lines:
-            parts.append(f"{words}: {_named_lines(profile, lines, field)}")
+    parts = [f"{words}: {named}" for words, field in kinds if (named := _largest_lines(profile, field, least))]
     return printable("; ".join(parts))
 
 
-def _named_lines(profile: Profile, lines: Sequence[Line], field: str) -> str:
+def _largest_lines(profile: Profile, field: str, least_ns: int = 1) -> str:
+    """`12.3ms train.py:4 main, …` of the lines with most of a time; "" where none has so much."""
     root = profile.trace.project_root
+    lines = [line for line in profile.lines if getattr(line, field) >= least_ns]
+    lines.sort(key=lambda line: -getattr(line, field))
     return ", ".join(
         f"{time_text(getattr(line, field))} {short_place(line.file, line.line, root)} {line.function}"
         for line in lines[:WORKER_LINES]
@@ -155,11 +152,10 @@ def _named_lines(profile: Profile, lines: Sequence[Line], field: str) -> str:
 
 
 def _workers(profile: Profile) -> str:
-    lines = sorted((line for line in profile.lines if line.worker_ns), key=lambda line: -line.worker_ns)
-    if not lines:
+    named = _largest_lines(profile, "worker_ns")
+    if not named:
         return ""
-    named = _named_lines(profile, lines, "worker_ns")
-    whole = profile.totals.worker_ns or sum(line.worker_ns for line in lines)
+    whole = profile.totals.worker_ns or sum(line.worker_ns for line in profile.lines)
     cpu_ns = profile.totals.worker_cpu_ns
     on_cpu = f" ({share_text(cpu_ns, whole)} of it on the CPU)" if cpu_ns else ""
     return printable(f"{time_text(whole)} in data-loader processes{on_cpu}, in no other number: {named}")
