@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from deepscope.records import (
     Collective,
-    CounterBlock,
     CounterSeries,
-    CurvePoint,
     Function,
     Kernel,
     Line,
@@ -20,12 +19,9 @@ from deepscope.records import (
     Operator,
     OperatorInDetail,
     Profile,
-    RankSpread,
-    Rate,
     ServingPhase,
     ServingStep,
     Step,
-    Top,
     key_figures,
 )
 from deepscope.report.event_names import parsed, readable
@@ -140,9 +136,9 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     # The cache keeps these records as arrays; the report names their fields.
     if isinstance(record, Line):
         for key, tops in (("top_operators", record.top_operators), ("top_kernels", record.top_kernels)):
-            plain[key] = [_named(top) | {"label": readable(top.name)} for top in tops]
+            plain[key] = [asdict(top) | {"label": readable(top.name)} for top in tops]
     if isinstance(record, (Line, Operator)):
-        plain["why"]["rates"] = [_named(rate) for rate in record.why.rates]
+        plain["why"]["rates"] = [asdict(rate) for rate in record.why.rates]
     if isinstance(record, OperatorInDetail):
         for key in ("in_shapes", "out_shapes", "dtypes"):
             plain[key] = parsed(plain[key])
@@ -161,9 +157,9 @@ def plain(record: msgspec.Struct) -> dict[str, Any]:
     if isinstance(record, ServingStep):
         plain |= {name: getattr(record, name) for name in DERIVED["serving"]}
     if isinstance(record, CounterSeries):
-        plain["blocks"] = [_named(block) for block in record.blocks]
+        plain["blocks"] = [asdict(block) for block in record.blocks]
     if isinstance(record, (Line, Function, Step)):
-        plain["spread"] = None if record.spread is None else _named(record.spread)
+        plain["spread"] = None if record.spread is None else asdict(record.spread)
     return plain
 
 
@@ -172,11 +168,7 @@ def _memory(memory: Memory, limit: int) -> dict[str, Any]:
     found = plain(memory)
     for row, device in zip(found["devices"], memory.devices, strict=True):
         highest = sorted(device.curve, key=lambda point: -point.allocated_bytes)[: limit or None]
-        row["curve"] = [_named(point) for point in sorted(highest, key=lambda point: point.at_ns)]
+        row["curve"] = [asdict(point) for point in sorted(highest, key=lambda point: point.at_ns)]
     if found["failure"] is not None and limit:
         found["failure"]["lines"] = found["failure"]["lines"][:limit]
     return found
-
-
-def _named(record: Top | RankSpread | Rate | CurvePoint | CounterBlock) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__struct_fields__}
