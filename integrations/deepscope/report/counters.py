@@ -73,7 +73,7 @@ def _plain(value: float) -> str:
 def counter_words(profile: Profile) -> Iterator[str]:
     """How it was sampled, and what could not be counted, each with its reason."""
     account = profile.trace.recording.get("counters")
-    if not isinstance(account, dict):
+    if not account:
         return
     interval, samples, cost = (account.get(key, 0) for key in ("interval_ns", "samples", "cost_ns"))
     if samples:
@@ -88,8 +88,8 @@ def counter_words(profile: Profile) -> Iterator[str]:
         yield printable("not counted here: " + "; ".join(missing))
 
 
-_WORTH_A_WORD = 0.05
-"""From this part of the time on, what others used tells in the times."""
+_LEAST_TAKEN = 0.05
+"""If others take at least this part of the time, the machine is called busy."""
 _OTHERS = 0.1
 """Other processes that used a smaller part of the cores were not what took them."""
 _RATIOS = ("core_wait_ratio", "throttled_ratio", "stolen_ratio")
@@ -98,33 +98,28 @@ _RATIOS = ("core_wait_ratio", "throttled_ratio", "stolen_ratio")
 def busy_words(info: TraceInfo) -> str:
     """`the machine was busy: …`; "" where it was not, or where that is not known."""
     use = info.recording.get("machine")
-    reasons = list(_reasons(use)) if isinstance(use, dict) else []
+    reasons = list(_reasons(use)) if use else []
     return f"the machine was busy: {'; '.join(reasons)}" if reasons else ""
 
 
 def busy_ratio(info: TraceInfo) -> float:
     """The largest part of the time that others took; 0 where the machine was not busy, or where that is not known."""
     use = info.recording.get("machine")
-    ratios = [_number(use, name) for name in _RATIOS] if isinstance(use, dict) else []
-    return max((ratio for ratio in ratios if ratio >= _WORTH_A_WORD), default=0.0)
+    ratios = [use.get(name) or 0.0 for name in _RATIOS] if use else []
+    return max((ratio for ratio in ratios if ratio >= _LEAST_TAKEN), default=0.0)
 
 
 def _reasons(use: dict[str, Any]) -> Iterator[str]:
-    cores, quota = _number(use, "cores"), _number(use, "quota_cores")
-    waited, others = _number(use, "core_wait_ratio"), _number(use, "others_cores")
-    if waited >= _WORTH_A_WORD:
+    cores, quota, others = (use.get(name) or 0.0 for name in ("cores", "quota_cores", "others_cores"))
+    waited, throttled, stolen = (use.get(name) or 0.0 for name in _RATIOS)
+    if waited >= _LEAST_TAKEN:
         who = (
             f"other processes used {others:.1f} of {cores:.0f} cores"
             if others >= _OTHERS * cores > 0
             else "it ran more threads than there are cores"
         )
         yield f"the program waited for a core {waited:.0%} of the time that it could run; {who}"
-    if (throttled := _number(use, "throttled_ratio")) >= _WORTH_A_WORD:
+    if throttled >= _LEAST_TAKEN:
         yield f"the container's quota of {quota:g} cores was used up in {throttled:.0%} of its periods"
-    if (stolen := _number(use, "stolen_ratio")) >= _WORTH_A_WORD:
+    if stolen >= _LEAST_TAKEN:
         yield f"its host gave {stolen:.0%} of its cores' time to other machines"
-
-
-def _number(use: dict[str, Any], name: str) -> float:
-    value = use.get(name)
-    return float(value) if isinstance(value, (int, float)) else 0.0
