@@ -155,17 +155,16 @@ def _of_steps(report: RanksReport) -> str:
         return _alone(report)
     if report.stragglers:
         return _late(report)
-    own = [row.own_ns for row in report.ranks]
+    own, middle = [row.own_ns for row in report.ranks], median_own(report)
     if not max(own):
         return "No rank stands out: nothing but communication was recorded."
     what = "steps" if report.has_steps else "times"
     worst = max(report.ranks, key=lambda row: row.own_ns)
-    if worst.own_ns - median(own) > _STANDS_OUT * median(row.step_ns for row in report.ranks):
-        longest = (
-            f"{time_text(worst.own_ns) or '0'} on rank {worst.rank}, {time_text(median(own)) or '0'} at the median"
-        )
+    if worst.own_ns - middle > _STANDS_OUT * median(row.step_ns for row in report.ranks):
+        longest = f"{time_text(worst.own_ns) or '0'} on rank {worst.rank}, {time_text(middle) or '0'} at the median"
         return f"No rank is known to hold the others up. Without communication the ranks' {what} differ: {longest}."
-    exposed = share_text(sum(row.parts.get("communication", 0) for row in report.ranks), _steps(report.ranks))
+    steps_ns = sum(row.step_ns for row in report.ranks)
+    exposed = share_text(sum(row.parts.get("communication", 0) for row in report.ranks), steps_ns)
     waits = f" Only communication runs in {exposed} of their time." if exposed else ""
     waits += _usually_last(report)
     spread = share_text(max(own) - min(own), max(own)) or "0%"
@@ -216,11 +215,7 @@ def _late(report: RanksReport) -> str:
     return printable(f"{who} is {excess} later than the median of the others{where}{why}{never}.")
 
 
-def _steps(rows: Sequence[RankRow]) -> int:
-    return sum(row.step_ns for row in rows)
-
-
-def line_place(of: Straggler, root: str = "") -> str:
+def line_place(of: Straggler, root: str) -> str:
     """`train.py:14`."""
     return printable(short_place(of.file, of.line, root))
 

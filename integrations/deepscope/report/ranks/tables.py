@@ -11,7 +11,7 @@ from deepscope.ranks.results import CollectiveRow, LinkRow, RankRow, RanksReport
 from deepscope.records.places import short_place
 from deepscope.report.event_names import readable
 from deepscope.report.layout import Style, Styles, TextColumn
-from deepscope.report.ranks.forms import CAUSES, collective_name, group_name
+from deepscope.report.ranks.forms import CAUSES, collective_name, group_name, median_own
 from deepscope.report.ranks.heat_map import LEVELS, level
 from deepscope.report.table_column import ColumnOf, cell_text, field, text_column
 
@@ -249,7 +249,7 @@ def rank_columns(report: RanksReport, rows: Sequence[RankRow], styles: Styles) -
     extra = _summaries(report, is_cut=len(rows) < len(report.ranks))
     marks = report.slowest if len(report.ranks) > len(report.slowest) else []
     titles = [f"{MARK if row.rank in marks else ' '} {row.rank}" if marks else str(row.rank) for row in rows]
-    own = median(row.own_ns for row in report.ranks)
+    own = median_own(report)
     columns = [TextColumn("rank", titles + [name for name, _ in extra])]
     for number in rank_numbers(report):
         known = [value for row in report.ranks if (value := number.value(row)) is not None]

@@ -9,7 +9,7 @@ from typing import Any
 from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.ranks.finding import clause
-from deepscope.ranks.results import RankRow, RanksReport, Straggler
+from deepscope.ranks.results import RankRow, RanksReport
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.layout import Styles, cut_end, cut_start, render, shown_words
@@ -32,7 +32,7 @@ from deepscope.report.ranks.tables import (
     straggler_columns,
 )
 from deepscope.report.table_column import ColumnOf, in_order
-from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.text import DOT, MIN_WIDTH, entries_text
 
 ALL_RANKS = 16
 """So many ranks have a row each; of more only the slowest."""
@@ -111,7 +111,8 @@ def _sections(report: RanksReport, limit: int | None, width: int, styles: Styles
         yield "Own time", "each rank beside the median", heat
     late, more = shown("straggler")
     if late:
-        yield "Late ranks", f"times {unit}", [*_stragglers(report, late, width, styles), *more]
+        entries = (entry for row in late for entry in late_entries(report, row))
+        yield "Late ranks", f"times {unit}", [*entries_text(entries, width, styles), *more]
     yield from section("group", "Process groups", "times of all calls and ranks")
     yield from section("collective", "Collectives", "times of all calls; transfer: the shortest over the ranks")
     pairs, more = shown("pair")
@@ -151,10 +152,6 @@ def _ranks(report: RanksReport, limit: int | None, width: int, styles: Styles) -
     shown = rows[:size] if size else rows
     lines = _rendered(report, "rank", shown, width, styles)
     return [*lines, *more_lines(len(shown), len(rows), "--by rank, or -n 0", styles)]
-
-
-def _stragglers(report: RanksReport, rows: Sequence[Straggler], width: int, styles: Styles) -> Iterator[str]:
-    yield from entries_text((entry for row in rows for entry in late_entries(report, row)), width, styles)
 
 
 def _clock_words(report: RanksReport) -> str:
@@ -225,7 +222,6 @@ def _rendered(report: RanksReport, by: str, rows: Sequence[Any], width: int, sty
     return render(columns, width, title_style=styles.title)
 
 
-DOT = " · "
 _LONGEST_RANGES = 40
 _INDENT = 8
 
