@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -311,16 +311,12 @@ def _why_idle(line: Line) -> str:
     return _IDLE[max(_IDLE, key=lambda name: getattr(line.why, name))]
 
 
-def _dearest(profile: Profile) -> Line | None:
-    return next(iter(Costs.ranked(profile.lines)), None)
-
-
 def _line_of(one: _Candidate, profile: Profile) -> Line | None:
     """The line that has most of it; None where none has a part of it that is worth naming.
 
     What is loaded from is what the advice on loading names.
     """
-    if one.cause == "data" and (advised := _advised(_LOADING, profile)) is not None:
+    if one.cause == "data" and (advised := _line_of_finding("DS003", profile)) is not None:
         return advised
     loading = _loading_ns(profile)
     of: dict[str, Callable[[Line], int]] = {
@@ -337,10 +333,7 @@ def _line_of(one: _Candidate, profile: Profile) -> Line | None:
     return best if best is not None and value(best) > _LEAST * one.share * profile.totals.wall_ns else None
 
 
-_LOADING = "DS003"
-
-
-def _advised(code: str, profile: Profile) -> Line | None:
+def _line_of_finding(code: str, profile: Profile) -> Line | None:
     """The line of the finding that saves most of those with this code."""
     found = max((one for one in profile.findings if one.code == code), key=lambda one: one.saving_ns, default=None)
     if found is None or not found.file:
@@ -359,25 +352,19 @@ def _loading_ns(profile: Profile) -> Callable[[Line], int]:
 
 def _what_is_missing(profile: Profile) -> str:
     """What else is known where no line has most of it."""
-    dearest = _dearest(profile)
-    if dearest is None:
-        return f"; at which line is not known: the trace has no lines{next(_largest(profile), '')}"
-    share = share_text(Costs.of(profile).share(dearest), 1)
-    return f"; the line that costs most is {_place(dearest, profile)} ({share})" if share else ""
+    largest = next(iter(Costs.ranked(profile.lines)), None)
+    if largest is None:
+        return f"; at which line is not known: the trace has no lines{_largest_name(profile)}"
+    share = share_text(Costs.of(profile).share(largest), 1)
+    return f"; the line that costs most is {_place(largest, profile)} ({share})" if share else ""
 
 
-def _largest(profile: Profile) -> Iterator[str]:
-    """The module that has most of the work, else the operator, else the kernel."""
+def _largest_name(profile: Profile) -> str:
+    """The module that has most of the work, else the operator, else the kernel; "" where none has much."""
+    # Of a server annotations are left out (their class is their path): its steps are named already.
+    modules = [one for one in profile.modules if one.class_name != one.path or not profile.serving]
     kinds: tuple[tuple[str, list[tuple[str, int]]], ...] = (
-        # Of a server annotations are left out (their class is their path): its steps are named already.
-        (
-            "module",
-            [
-                (one.path, one.self_device_ns)
-                for one in profile.modules
-                if one.class_name != one.path or not profile.serving
-            ],
-        ),
+        ("module", [(one.path, one.self_device_ns) for one in modules]),
         ("operator", [(one.name, one.self_device_ns) for one in profile.operators]),
         ("kernel", [(one.name, one.device_ns) for one in profile.kernels]),
     )
@@ -385,4 +372,5 @@ def _largest(profile: Profile) -> Iterator[str]:
         whole = sum(time_ns for _, time_ns in rows)
         name, time_ns = max(rows, key=lambda row: row[1], default=("", 0))
         if time_ns > _MOST * whole and name not in {"", NO_OPERATOR}:
-            yield f"; the {kind} with most of the work is {name[:_LONGEST]} ({share_text(time_ns, whole)})"
+            return f"; the {kind} with most of the work is {name[:_LONGEST]} ({share_text(time_ns, whole)})"
+    return ""

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from deepscope.printable import printable
 from deepscope.quantities import count_text, number_text, share_text, time_text
-from deepscope.records import Numbers, Profile, key_figures
+from deepscope.records import Audit, Numbers, Profile, key_figures
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.columns import columns
@@ -152,7 +152,7 @@ def _phases(profile: Profile) -> str:
     )
 
 
-_HELPS = frozenset({"operators", "Python", "device busy", "device idle"})
+_AUDITED_CAUSES = frozenset({"operators", "Python", "device busy", "device idle"})
 """Causes that may be work which nobody needs."""
 _ENOUGH = 0.1
 """While a finding promises this share of the wall time, it is what to do first."""
@@ -162,14 +162,12 @@ _NAMED = 3
 
 def audit_entries(profile: Profile) -> Iterator[tuple[str, str]]:
     """One entry: what was looked at, why nothing was, or that it might help."""
-    words = _found(profile) if profile.audit is not None else _asks(profile)
+    words = _audit_advice(profile) if profile.audit is None else _audit_words(profile.audit)
     if words:
         yield "audit", words
 
 
-def _found(profile: Profile) -> str:
-    audit = profile.audit
-    assert audit is not None
+def _audit_words(audit: Audit) -> str:
     if not audit.steps:
         return printable(f"no step was looked at: {audit.left_out}")
     words = f"{audit.steps} steps were looked at, with {count_text(audit.operators)} operators in the first"
@@ -179,7 +177,7 @@ def _found(profile: Profile) -> str:
     return printable(f"{words}; what {named} do with their arguments is unknown and counts as a use")
 
 
-def _asks(profile: Profile) -> str:
+def _audit_advice(profile: Profile) -> str:
     """That looking would help: where a training program's own work takes the time, and no advice does."""
     is_ours = bool(profile.trace.deepscope) and profile.trace.line_source == "scopes"
     trains = any(phase.name == "backward" and phase.wall_ns for phase in profile.phases)
@@ -187,7 +185,7 @@ def _asks(profile: Profile) -> str:
     is_advised = any(one.saving_ns >= _ENOUGH * profile.totals.wall_ns for one in profile.findings)
     if not is_ours or not trains or is_compiled or is_advised or profile.part_of is not None:
         return ""
-    if run_verdict(profile).cause not in _HELPS:
+    if run_verdict(profile).cause not in _AUDITED_CAUSES:
         return ""
     return "`deepscope run --audit` (audit=True) looks for work that nobody needs, which times cannot show"
 
