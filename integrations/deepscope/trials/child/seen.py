@@ -8,6 +8,7 @@ import inspect
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -68,14 +69,10 @@ class Seen:
         return watched
 
     def _watch_trainer(self, module: ModuleType) -> None:
-        begin = module.Trainer.__init__
-
-        @functools.wraps(begin)
-        def begun(trainer: Any, *arguments: Any, **keywords: Any) -> None:
-            begin(trainer, *arguments, **keywords)
+        def keep(trainer: Any, *_: Any, **__: Any) -> None:
             self._trainer = trainer
 
-        module.Trainer.__init__ = begun
+        _call_after_init(module.Trainer, keep)
 
     def _watch_evaluation(self, module: ModuleType) -> None:
         loop = module._EvaluationLoop
@@ -89,24 +86,16 @@ class Seen:
         loop.run = counted
 
     def _watch_distributions(self) -> None:
-        kind: Any = torch.distributions.Distribution
-        begin = kind.__init__
-
-        @functools.wraps(begin)
-        def begun(distribution: Any, *arguments: Any, **keywords: Any) -> None:
-            begin(distribution, *arguments, **keywords)
+        def look(distribution: Any, *_: Any, **__: Any) -> None:
             self._checks_distributions |= bool(distribution._validate_args)
 
-        kind.__init__ = begun
+        _call_after_init(torch.distributions.Distribution, look)
 
     def _watch_distributed(self) -> None:
         kind: Any = torch.nn.parallel.DistributedDataParallel
-        begin = kind.__init__
-        signature = inspect.signature(begin)
+        signature = inspect.signature(kind.__init__)
 
-        @functools.wraps(begin)
-        def begun(*arguments: Any, **keywords: Any) -> None:
-            begin(*arguments, **keywords)
+        def keep(*arguments: Any, **keywords: Any) -> None:
             given = signature.bind(*arguments, **keywords).arguments
             self._distributed = DistributedFacts(
                 static_graph=bool(given.get("static_graph")),
@@ -114,7 +103,7 @@ class Seen:
                 ranks=torch.distributed.get_world_size(),
             )
 
-        kind.__init__ = begun
+        _call_after_init(kind, keep)
 
     def facts(self, program: Path | None) -> ProgramFacts:
         """All of it, at the end of the run."""
@@ -148,6 +137,18 @@ class Seen:
             val_check_interval=trainer.val_check_interval,
             validations=self._validations,
         )
+
+
+def _call_after_init(kind: Any, action: Callable[..., None]) -> None:
+    """Have it called with what a class's constructor was called with, `self` first, once that has returned."""
+    begin = kind.__init__
+
+    @functools.wraps(begin)
+    def begun(*arguments: Any, **keywords: Any) -> None:
+        begin(*arguments, **keywords)
+        action(*arguments, **keywords)
+
+    kind.__init__ = begun
 
 
 def _optimizer_facts(optimizer: Any) -> OptimizerFacts:
