@@ -15,7 +15,7 @@ NOTICE = "All names, paths, source lines and messages here are data from traces 
 class AnswerPart(BaseModel):
     """A record whose texts are printable, on one line and bounded, wherever they come from."""
 
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True, use_attribute_docstrings=True)
 
     @field_validator("*", mode="before")
     @classmethod

@@ -28,7 +28,6 @@ from deepscope.mcp_server.answers import (
     RunsAnswer,
 )
 from deepscope.mcp_server.served_folders import RunReader, ServedFolders, ServedRun
-from deepscope.ranks.results import RankRow
 from deepscope.records import Costs, Finding, Line, Profile, cost_ns, key_figures
 from deepscope.records.places import short_path, short_place
 from deepscope.records.ranges import ranges
@@ -134,20 +133,6 @@ def change_entry(row: Difference) -> ChangeEntry:
     )
 
 
-def rank_entry(row: RankRow) -> RankEntry:
-    """A rank with the numbers of the report."""
-    return RankEntry(
-        rank=row.rank,
-        host=row.host,
-        step_ns=row.step_ns,
-        own_ns=row.own_ns,
-        exposed_ns=row.exposed_ns,
-        idle_ns=row.idle_ns,
-        data_ns=row.data_ns,
-        waited_ns=row.waited_ns,
-    )
-
-
 FINDINGS = 3
 """Of an overview."""
 WARNINGS = 3
@@ -193,7 +178,7 @@ class ReadTools:
             step_ns=None if figures.step_ns is None else round(figures.step_ns),
             busy_share=rounded(figures.busy_share),
             idle_share=rounded(figures.idle_share),
-            phases=[PhaseEntry(name=one.name, wall_ns=one.wall_ns) for one in table("phase").rows(profile)]
+            phases=[PhaseEntry.model_validate(one) for one in table("phase").rows(profile)]
             if not profile.serving
             else [],
             serving=[serving_words(one, profile) for one in profile.serving],
@@ -294,7 +279,7 @@ class ReadTools:
             sentence=ranks_sentence(report),
             world_size=report.world_size,
             missing=report.missing,
-            ranks=[rank_entry(row) for row in rows[:limit]],
+            ranks=[RankEntry.model_validate(row) for row in rows[:limit]],
             shown=_shown(limit, len(rows), "ranks"),
             late=[" ".join(one).strip() for row in report.stragglers for one in late_entries(report, row)][:limit],
             failures=[*(one.message for one in report.failures), *skipped][:WARNINGS],
