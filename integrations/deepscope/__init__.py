@@ -68,9 +68,9 @@ __all__ = [
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext deepscope` (docs/notebooks.md)."""
-    from deepscope.notebook import register
+    from deepscope.notebook import DeepScopeMagics
 
-    register(shell)
+    shell.register_magics(DeepScopeMagics)
 
 
 def __getattr__(name: str) -> Any:

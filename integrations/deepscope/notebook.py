@@ -321,8 +321,3 @@ def _show(cell: MagicCell, recorded: Recorded) -> None:
     profile = load_profile(recorded.traces[-1], cache=False)
     page = {"text/plain": text_report(profile, width=120), "text/html": _cell_page(profile, cell.file, cell.text)}
     publish_display_data(page)
-
-
-def register(shell: InteractiveShell) -> None:
-    """Makes the magics known."""
-    shell.register_magics(DeepScopeMagics)
