@@ -15,7 +15,7 @@ from deepscope.capture.on_demand.injection import inject, inspect, ranks_around
 from deepscope.capture.on_demand.jobs import TrainingJob, clients_of, find_jobs, jobs_of, live_entries
 from deepscope.capture.on_demand.places import control_folders
 from deepscope.capture.topics import checked_ranks
-from deepscope.cli.output import emit, form_option, rows_option
+from deepscope.cli.output import emit, form_option, rows_option, tell
 from deepscope.cli.recording import asked_options
 from deepscope.cli.report import rendered
 from deepscope.errors import ControlError, NoTraceError
@@ -73,7 +73,7 @@ def attach(
         return
     job = _the_one(target, jobs, problems, folder)
     for problem in problems:
-        click.echo(f"deepscope: {printable(problem)}", err=True)
+        tell(problem)
     wanted = RecordingRequest(
         steps=(steps or _STEPS) if time is None else None,
         seconds=time,
@@ -84,10 +84,9 @@ def attach(
     outcomes = _recorded(job, chosen, wanted)
     traces = [path for one in outcomes for path in one.traces]
     for one in outcomes:
-        for note in one.notes:
-            click.echo(f"deepscope: {_who(one, outcomes)}{printable(note)}", err=True)
-        if not one.traces:
-            click.echo(f"deepscope: {_who(one, outcomes)}{printable(one.problem)}", err=True)
+        who = f"rank {one.rank}: " if len(outcomes) > 1 else ""
+        for note in [*one.notes, *([] if one.traces else [one.problem])]:
+            tell(f"{who}{note}")
     if not traces:
         raise ControlError("nothing was recorded")
     _show(traces, form, limit=limit)
@@ -111,10 +110,6 @@ def _show(traces: list[str], form: str, *, limit: int | None) -> None:
     if form == "text":
         where = traces[0] if len(traces) == 1 else str(Path(traces[0]).parent)
         click.echo(f"\n{printable(where)}", err=True)
-
-
-def _who(outcome: WindowOutcome, outcomes: list[WindowOutcome]) -> str:
-    return f"rank {outcome.rank}: " if len(outcomes) > 1 else ""
 
 
 def _profile(traces: list[str]) -> Any:
@@ -155,7 +150,7 @@ class _Line:
 
     def tell(self, text: str) -> None:
         self.clear()
-        click.echo(f"deepscope: {printable(text)}", err=True)
+        tell(text)
 
     def clear(self) -> None:
         if self._is_on:
@@ -190,13 +185,13 @@ def _prepared(pid: int, folder: str, problems: list[str]) -> list[TrainingJob]:
     if any(one.entry.pid in {rank.pid for rank in ranks_around(process)} for one in entries) and silent:
         return jobs
     for one in ranks_around(process):
-        inject(one, folder, lambda text: click.echo(f"deepscope: {printable(text)}", err=True))
+        inject(one, folder, tell)
     return find_jobs(live_entries(control_folders(process.environment)))[0]
 
 
 def _list(jobs: list[TrainingJob], problems: list[str], form: str) -> None:
     for problem in problems:
-        click.echo(f"deepscope: {printable(problem)}", err=True)
+        tell(problem)
     if form == "json":
         import msgspec
 

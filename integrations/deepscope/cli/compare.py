@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from deepscope.cli.options import FloatType, load, load_all, reading_options
-from deepscope.cli.output import emit, form_option, rows_option, rows_shown, terminal
+from deepscope.cli.output import emit, form_option, rows_option, rows_shown, tell, terminal
 from deepscope.comparison import NUMBERS, TABLES
 
 SLOWER = 3
@@ -80,7 +80,7 @@ def compare(
     verdict = None if fail_over is None else judge(comparison, fail_over)
     emit(_rendered(comparison, form, limit=limit, verdict=verdict))
     if verdict is not None and not comparison.has_intervals:
-        click.echo("deepscope: --fail-over cannot judge: nothing tells of noise (see `noise`)", err=True)
+        tell("--fail-over cannot judge: nothing tells of noise (see `noise`)")
     return SLOWER if verdict is not None and verdict.reasons else 0
 
 

@@ -67,6 +67,11 @@ def terminal() -> dict[str, Any]:
     return {"width": width, "color": wants_color(sys.stdout)}
 
 
+def tell(text: str) -> None:
+    """Writes a line of the command's own to standard error."""
+    click.echo(f"deepscope: {printable(text)}", err=True)
+
+
 def warn(sentences: Sequence[str]) -> None:
     """Writes the first warnings to standard error, a line each, and how many there are."""
     for sentence in sentences[:WARNINGS]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deepscope.capture.topics import help_text
-from deepscope.cli.output import emit, rows_option, terminal
+from deepscope.cli.output import emit, rows_option, tell, terminal
 from deepscope.cli.recording import asked_options, given_options, run_options
 from deepscope.cli.report import rendered
 from deepscope.errors import DeepScopeError, MissingExtraError
@@ -138,7 +138,7 @@ def _end_at_exit(end: ExitStack, show: Callable[[], None]) -> None:
         end.close()
         show()
     except DeepScopeError as error:
-        click.echo(f"deepscope: {error}", err=True)
+        tell(error.message())
 
 
 def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limit: int | None, quiet: bool) -> None:
@@ -155,7 +155,7 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
             "it made no step, by a torch optimizer, a backward pass or a DataLoader's batch; --whole records all of it"
         )
         words += ", and processes that the program starts record with deepscope.profile"
-        click.echo(f"deepscope: nothing was recorded in this process: {words}", err=True)
+        tell(f"nothing was recorded in this process: {words}")
 
 
 def _tell_of_evaluations(traces: Iterable[Path], training: Profile) -> None:
@@ -176,7 +176,7 @@ def _tell_of_ranks(ranks: Any) -> None:
     from deepscope.capture import process_facts as process
 
     if ranks is not None and process.find_world_size() == 1:
-        click.echo("deepscope: nothing was recorded: --rank does not name rank 0, which a process alone is", err=True)
+        tell("nothing was recorded: --rank does not name rank 0, which a process alone is")
 
 
 def _check_on_demand(given: dict[str, Any], *, whole: bool) -> None:
@@ -220,7 +220,7 @@ def _profile(trace: Path, ranks: Any, *, timeout_s: float) -> Profile:
     )
     if missing := set(expected) - set(window.ranks):
         words = ", ".join(map(str, sorted(missing)))
-        click.echo(f"deepscope: without rank {words}: no trace of it is in {trace.parent} so far", err=True)
+        tell(f"without rank {words}: no trace of it is in {trace.parent} so far")
     return load_selection(window)
 
 

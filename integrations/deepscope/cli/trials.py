@@ -15,9 +15,8 @@ import click
 
 from deepscope.cli.compare import SLOWER
 from deepscope.cli.options import FOLDERS, Duration
-from deepscope.cli.output import Function, emit, form_option, terminal, with_options
+from deepscope.cli.output import Function, emit, form_option, tell, terminal, with_options
 from deepscope.errors import DeepScopeError, MissingExtraError
-from deepscope.printable import printable
 
 if TYPE_CHECKING:
     from deepscope.records.findings import Try
@@ -132,11 +131,6 @@ def keep_beside(profile: Profile | None, rows: Sequence[Try]) -> None:
         keep_tries(Path(profile.trace.path), [one for one in rows if one.speedup is not None])
     except OSError as error:
         tell(f"what was tried is not kept beside the trace: {error.strerror or error}")
-
-
-def tell(text: str) -> None:
-    """Progress, on standard error."""
-    click.echo(f"deepscope: {printable(text)}", err=True)
 
 
 @click.command("try", cls=ProgramCommand)
