@@ -70,10 +70,6 @@ def _refusing(begin: Callable[..., None], hooks: RemedyHooks) -> Callable[..., N
     return begun
 
 
-def _set_to_none(facts: ProgramFacts) -> Decision:
-    return {} if facts.zeroes_in_place else "gradients are set to None already"
-
-
 def _zero_to_none(_: Settings, hooks: RemedyHooks) -> None:
     import torch
 
@@ -112,7 +108,7 @@ REMEDIES = (
         name="zero-grad-to-none",
         written="zero_grad(set_to_none=True)",
         findings=("DS009",),
-        decide=_set_to_none,
+        decide=lambda facts: {} if facts.zeroes_in_place else "gradients are set to None already",
         apply=_zero_to_none,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from deepscope.trials.messages import ProgramFacts, Settings
@@ -23,14 +24,11 @@ def _thread_a_core(facts: ProgramFacts) -> Decision:
     return {"threads": free}
 
 
-def _one_thread(facts: ProgramFacts) -> Decision:
-    return "there is one thread already" if facts.threads == 1 else {"threads": 1}
-
-
-def _set_threads(settings: Settings, hooks: RemedyHooks) -> None:
+def _hold(setter: str, settings: Settings, hooks: RemedyHooks) -> None:
+    """Hold a function of torch's at what is set; at False where nothing is."""
     import torch
 
-    hooks.hold(torch, "set_num_threads", settings["threads"])
+    hooks.hold(torch, setter, next(iter(settings.values()), False))
 
 
 def _tf32(facts: ProgramFacts) -> Decision:
@@ -39,12 +37,6 @@ def _tf32(facts: ProgramFacts) -> Decision:
     if facts.matmul_precision != "highest":
         return f"float32 products have the precision {facts.matmul_precision!r} already"
     return {"precision": "high"}
-
-
-def _set_precision(settings: Settings, hooks: RemedyHooks) -> None:
-    import torch
-
-    hooks.hold(torch, "set_float32_matmul_precision", settings["precision"])
 
 
 def _benchmark(facts: ProgramFacts) -> Decision:
@@ -66,16 +58,6 @@ def _set_benchmark(_: Settings, hooks: RemedyHooks) -> None:
     hooks.repeat(on)
 
 
-def _anomaly(facts: ProgramFacts) -> Decision:
-    return {} if facts.has_anomaly_detection else "anomaly detection is off"
-
-
-def _no_anomaly(_: Settings, hooks: RemedyHooks) -> None:
-    import torch
-
-    hooks.hold(torch, "set_anomaly_enabled", False)
-
-
 def _checks(facts: ProgramFacts) -> Decision:
     return {} if facts.checks_distributions else "the arguments of distributions are not checked, or there are none"
 
@@ -84,10 +66,6 @@ def _no_checks(_: Settings, hooks: RemedyHooks) -> None:
     from torch.distributions import Distribution
 
     hooks.hold(Distribution, "set_default_validate_args", False)
-
-
-def _deterministic(facts: ProgramFacts) -> Decision:
-    return {} if facts.is_deterministic else "deterministic algorithms are not asked for"
 
 
 def _not_deterministic(_: Settings, hooks: RemedyHooks) -> None:
@@ -106,23 +84,23 @@ REMEDIES = (
         written="torch.set_num_threads({threads})",
         findings=("DS029", "DS039", "DS003"),
         decide=_thread_a_core,
-        apply=_set_threads,
+        apply=partial(_hold, "set_num_threads"),
         clashes=frozenset({"one-thread"}),
     ),
     AppliedRemedy(
         name="one-thread",
         written="torch.set_num_threads({threads})",
         findings=("DS007", "DS029", "DS039"),
-        decide=_one_thread,
-        apply=_set_threads,
+        decide=lambda facts: "there is one thread already" if facts.threads == 1 else {"threads": 1},
+        apply=partial(_hold, "set_num_threads"),
         clashes=frozenset({"threads"}),
     ),
     AppliedRemedy(
         name="anomaly-off",
         written="torch.autograd.set_detect_anomaly(False)",
         findings=("DS022",),
-        decide=_anomaly,
-        apply=_no_anomaly,
+        decide=lambda facts: {} if facts.has_anomaly_detection else "anomaly detection is off",
+        apply=partial(_hold, "set_anomaly_enabled"),
     ),
     AppliedRemedy(
         name="no-argument-checks",
@@ -134,7 +112,7 @@ REMEDIES = (
     AppliedRemedy(
         name="deterministic-off",
         written="torch.use_deterministic_algorithms(False)",
-        decide=_deterministic,
+        decide=lambda facts: {} if facts.is_deterministic else "deterministic algorithms are not asked for",
         apply=_not_deterministic,
     ),
     AppliedRemedy(
@@ -142,7 +120,7 @@ REMEDIES = (
         written='torch.set_float32_matmul_precision("{precision}")',
         findings=("DS006",),
         decide=_tf32,
-        apply=_set_precision,
+        apply=partial(_hold, "set_float32_matmul_precision"),
         rounding=TF32_ROUNDING,
     ),
     AppliedRemedy(
