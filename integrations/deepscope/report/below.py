@@ -100,7 +100,8 @@ def trees(profile: Profile, calls: Iterable[int]) -> dict[int, list[Node]]:
     order: list[tuple[int, int]] = []
     for number, part in enumerate(profile.parts):  # a parent stands before its parts
         if part.call in wanted:
-            node = _node(profile.places[part.place])
+            place = profile.places[part.place]
+            node = Node(place.kind, place.name, place.file, place.line)
             node.self_device_ns = node.total_device_ns = part.self_device_ns
             node.backward_device_ns, node.calls = part.backward_device_ns, part.calls
             nodes[number] = node
@@ -141,10 +142,6 @@ def main_branch(node: Node) -> list[Node]:
         branch.append(largest)
         node = largest
     return branch
-
-
-def _node(place: PartKey) -> Node:
-    return Node(place.kind, place.name, place.file, place.line)
 
 
 def _merged(nodes: Iterable[Node]) -> list[Node]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from deepscope.records import Costs, Metric, Numbers, Profile, cost_ns
 from deepscope.report.table_column import ColumnOf, Unit
 
@@ -80,11 +78,7 @@ def cost_share(profile: Profile) -> ColumnOf:
 def used_columns(profile: Profile) -> list[ColumnOf]:
     """The columns that say something of any line of a profile; the cost always."""
     rows: list[Numbers] = [*profile.lines, *profile.library_lines, profile.no_line]
-    return [one for one in line_columns(profile) if one.key == "cost" or _says_something(one, rows)]
-
-
-def _says_something(column: ColumnOf, rows: Iterable[Numbers]) -> bool:
-    return any(column.value(row) for row in rows)
+    return [one for one in line_columns(profile) if one.key == "cost" or any(map(one.value, rows))]
 
 
 def _number(

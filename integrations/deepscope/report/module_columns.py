@@ -90,6 +90,9 @@ def module_columns(profile: Profile) -> list[ColumnOf]:
     def forward(row: Module) -> int | None:
         return row.total_device_ns - row.total_backward_device_ns if backward else None
 
+    def class_name(row: Module) -> str:
+        return "" if row.path.startswith(row.class_name) else row.class_name
+
     return [
         share_column(
             "total_device_ns", profile.totals.device_ns, "Its part, with the modules in it, of all device work."
@@ -111,12 +114,8 @@ def module_columns(profile: Profile) -> list[ColumnOf]:
         field("launches", "launches", "count", "Kernels launched in no module further in.", 8),
         field("total_flops", "FLOPs", "flops", "Of it and of the modules in it, where known.", 5),
         field("parameters", "parameters", "count", "Elements of its parameters and of those of the modules in it.", 6),
-        ColumnOf("class_name", "class", "text", _class, least=10),
+        ColumnOf("class_name", "class", "text", class_name, least=10),
     ]
-
-
-def _class(row: Module) -> str:
-    return "" if row.path.startswith(row.class_name) else row.class_name
 
 
 _SUMMED = (

@@ -51,7 +51,7 @@ def operator_columns(profile: Profile, details: Sequence[Detail] = ()) -> list[C
             lambda row: row.self_device_ns / whole_ns if whole_ns else None,
             "Its self time as a part of all work.",
         ),
-        *measured_columns(device, _flops, flops_per_s, bytes_per_s),
+        *measured_columns(device, lambda row: row.flops or flops_missing(row) or 0, flops_per_s, bytes_per_s),
         ColumnOf(
             "tensor_cores",
             "tensor cores",
@@ -112,10 +112,6 @@ def measured_columns(
             9,
         ),
     ]
-
-
-def _flops(row: Operator) -> int | str:
-    return row.flops or flops_missing(row) or 0
 
 
 def flops_missing(row: Operator) -> str:

@@ -124,7 +124,8 @@ def _of_steps(profile: Profile) -> RunVerdict:
     first, *others = _candidates(profile, parts, whole)
     if (slowed := slowed_words(profile)) and not _is_bounded(profile, first):
         return RunVerdict("unknown", None, slowed)
-    rival = next((one for one in others if one.share >= _least_of_rival(one, first)), None)
+    of_busy = max(_RIVAL, first.share / 2)
+    rival = next((one for one in others if one.share >= (of_busy if one.cause == "device busy" else _RIVAL)), None)
     first = _as_figure(first, profile)
     line = _line_of(first, profile)
     words = _words(first, line, profile)
@@ -200,7 +201,7 @@ def _candidates(profile: Profile, parts: dict[str, int], whole: int) -> Sequence
     if profile.metric != "device":
         cause: RunCause = "operators"
         line = _line_of(_Candidate(cause, 0.0), profile)
-        if line is not None and _python_ns(line) > cost_ns(line) / 2:
+        if line is not None and line.python_ns - line.framework_ns > cost_ns(line) / 2:
             cause = "Python"
         waits.append(_Candidate(cause, share("CPU", "runtime", "other", "kernel", "memcpy", "memset")))
         return sorted(waits, key=lambda one: -one.share)
@@ -226,19 +227,11 @@ def _is_bounded(profile: Profile, one: _Candidate) -> bool:
     return is_near or (one.cause == "data" and bool(profile.totals.added_ns))
 
 
-def _python_ns(line: Line) -> int:
-    return line.python_ns - line.framework_ns
-
-
 def _as_figure(one: _Candidate, profile: Profile) -> _Candidate:
     """Busy and idle as every face has them: waiting for data is idle time, too, and communication is work."""
     run = key_figures(profile)
     share = {"device busy": run.busy_share, "device idle": run.idle_share}.get(one.cause)
     return one if share is None else one._replace(share=share)
-
-
-def _least_of_rival(one: _Candidate, first: _Candidate) -> float:
-    return max(_RIVAL, first.share / 2) if one.cause == "device busy" else _RIVAL
 
 
 def _of(profile: Profile) -> str:

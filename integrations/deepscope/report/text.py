@@ -36,11 +36,14 @@ def header(profile: Profile, by: str = "line", sort: str | None = None) -> Itera
     """
     if by:
         yield "verdict", run_verdict(profile).sentence
-    yield "trace", _trace(profile)
+    paths = profile.trace.paths
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    yield "trace", printable(short_path(profile.trace.path)) + more
     if run := _run(profile):
         yield "run", run
     yield "device", _device(profile)
-    yield "time", _time(profile) + (_outside(profile) if by == "collective" else "")
+    outside = outside_words(sum(row.outside_calls for row in profile.collectives)) if by == "collective" else ""
+    yield "time", DOT.join(filter(None, (_time(profile), outside)))
     if len(profile.phases) > 1 and not profile.serving:  # these are of training
         yield "phases", _phases(profile)
     for row in profile.serving:
@@ -58,13 +61,6 @@ def _order(profile: Profile, by: str, sort: str | None) -> str:
         return f"{by}s by {printable(sort)}"
     beside = "the device's idle time they are blamed for" if profile.metric == "device" else "Python's"
     return f"{by}s by what they cost the run: their self time and {beside}"
-
-
-def _trace(profile: Profile) -> str:
-    info = profile.trace
-    path = printable(short_path(info.path))
-    files = f" and {len(info.paths) - 1} more" if len(info.paths) > 1 else ""
-    return path + files
 
 
 def _run(profile: Profile) -> str:
@@ -122,11 +118,6 @@ def _time(profile: Profile) -> str:
     elif run.waiting_share:
         parts.append(f"CPU threads waiting {time_text(run.waiting_per_step_ns)}{' a step' if totals.steps else ''}")
     return DOT.join(parts)
-
-
-def _outside(profile: Profile) -> str:
-    words = outside_words(sum(row.outside_calls for row in profile.collectives))
-    return f"{DOT}{words}" if words else ""
 
 
 def _range(profile: Profile, ranks: int) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -113,16 +114,13 @@ def ranking(profile: Profile, question: TopQuestion) -> Ranking:
     rows = [_row(name, members, question, whole) for name, members in groups.items()]
     kept = [row for row in rows if _is_wanted(row, question)]
     field = ORDERS[question.sort]
-    kept.sort(key=_order(field), reverse=field != "name")
+    if field == "name":
+        kept.sort(key=lambda row: row.name)
+    else:
+        kept.sort(key=attrgetter(field, "self_device_ns", "self_cpu_ns", "name"), reverse=True)
     for row, so_far in zip(kept, accumulate(row.share for row in kept), strict=True):
         row.cumulative_share = min(so_far, 1.0)
     return Ranking(kept, len(rows))
-
-
-def _order(field: str) -> Callable[[TopRow], Any]:
-    if field == "name":
-        return lambda row: row.name
-    return lambda row: (getattr(row, field), row.self_device_ns, row.self_cpu_ns, row.name)
 
 
 def _row(name: str, members: Sequence[OperatorInDetail], question: TopQuestion, whole: int) -> TopRow:
@@ -220,7 +218,7 @@ def _operator_columns(profile: Profile) -> list[ColumnOf]:
             "in_shapes",
             "shapes",
             "text",
-            lambda row: _text(row.in_shapes, row.dtypes) + _others(row),
+            _in_shapes,
             rank=5,
             least=_SHAPES_WIDTH,
         ),
@@ -233,8 +231,8 @@ def _text(shapes: Any, dtypes: Any = None) -> str:
     return "" if shapes is None else shapes_text(json.dumps(shapes), json.dumps(dtypes) if dtypes else "")
 
 
-def _others(row: TopRow) -> str:
-    return f" and {row.shapes - 1} more" if row.shapes > 1 else ""
+def _in_shapes(row: TopRow) -> str:
+    return _text(row.in_shapes, row.dtypes) + (f" and {row.shapes - 1} more" if row.shapes > 1 else "")
 
 
 def top_json(profile: Profile, found: Ranking, question: TopQuestion, *, limit: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from deepscope.printable import printable
-from deepscope.records import PartKey, Profile
+from deepscope.records import Profile
 from deepscope.records.places import NO_LINE
 from deepscope.report.places import Depth, Metric, place_name, stacks
 
@@ -25,7 +25,7 @@ def pprof_profile(profile: Profile, depth: Depth = "kernel", metric: Metric = "d
     frames = _Frames()
     lines = [frames.location(printable(one.function), one.file, one.line) for one in profile.lines]
     lines.append(frames.location(NO_LINE, "", 0))  # the place of -1
-    places = [_place(frames, one) for one in profile.places]
+    places = [frames.location(place_name(one.kind, one.name), one.file, one.line) for one in profile.places]
     message = bytearray()
     for name, unit in _TYPES:
         message += _inner(1, _number(1, frames.string(name)) + _number(2, frames.string(unit)))
@@ -40,10 +40,6 @@ def pprof_profile(profile: Profile, depth: Depth = "kernel", metric: Metric = "d
     for text in frames.strings:  # the last, since all of them are known only here
         message += _inner(6, text.encode("utf-8", "backslashreplace"))
     return gzip.compress(bytes(message), mtime=0)
-
-
-def _place(frames: _Frames, place: PartKey) -> int:
-    return frames.location(place_name(place.kind, place.name), place.file, place.line)
 
 
 class _Frames:

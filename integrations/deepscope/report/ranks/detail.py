@@ -136,22 +136,21 @@ def _numbers(detail: RankDetail) -> list[ColumnOf]:
 
         return value
 
+    def name(row: NumberBeside) -> str:
+        return NUMBERS.get(row.name) or row.name.replace("part: ", "  ")
+
     def more(row: NumberBeside) -> str:
         change = _more(row)
         return "" if change is None else ("+" if change > 0 else "") + number_text(change, row.kind)
 
     return [
-        ColumnOf("name", "number", "text", lambda row: _name(row.name), least=16),
+        ColumnOf("name", "number", "text", name, least=16),
         ColumnOf("value", f"rank {detail.row.rank}", "text", text("value"), is_numeric=True),
         ColumnOf("typical", "others", "text", text("typical"), is_numeric=True),
         ColumnOf("more", "more", "text", more, rank=1, is_numeric=True,
                  heat=lambda row: _heat(row, detail.row.step_ns) if row.kind == "time" else ""),
         _ABOVE,
     ]  # fmt: skip
-
-
-def _name(field: str) -> str:
-    return NUMBERS.get(field) or field.replace("part: ", "  ")
 
 
 def lines_beside(detail: RankDetail) -> list[ColumnOf]:

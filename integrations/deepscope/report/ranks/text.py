@@ -185,16 +185,12 @@ def _clocks(report: RanksReport, limit: int | None, width: int, styles: Styles) 
 def _failures(report: RanksReport, limit: int | None, width: int, styles: Styles) -> Iterator[str]:
     size = FAILURES if limit is None else limit
     shown = report.failures[:size] if size else report.failures
-    entries = [
-        (f"rank {one.rank}" if one.rank is not None else "trace", _failure_words(one.path, one.message))
-        for one in shown
-    ]
+    entries = []
+    for one in shown:
+        message = one.message if one.path and one.path in one.message else f"{short_path(one.path)}: {one.message}"
+        entries.append(("trace" if one.rank is None else f"rank {one.rank}", printable(message)))
     yield from entries_text(entries, width, styles)
     yield from more_lines(len(shown), len(report.failures), "-n 0 shows all", styles)
-
-
-def _failure_words(path: str, message: str) -> str:
-    return printable(message if path and path in message else f"{short_path(path)}: {message}")
 
 
 def _table(report: RanksReport, by: str, limit: int, width: int, styles: Styles) -> list[str]:
@@ -237,7 +233,8 @@ def head_entries(report: RanksReport, width: int) -> Iterator[tuple[str, str]]:
     yield "ranks", DOT.join(parts)
     hosts = [host for host in dict.fromkeys(row.host for row in report.ranks) if host]
     if len(hosts) > 1:
-        yield "hosts", f"{len(hosts):,} ({printable(_first(hosts))})"
+        named = ", ".join(hosts[:3]) + (", …" if len(hosts) > 3 else "")
+        yield "hosts", f"{len(hosts):,} ({printable(named)})"
     elif hosts:
         yield "host", printable(hosts[0])
     if devices := _devices(report.ranks):
@@ -250,10 +247,6 @@ def head_entries(report: RanksReport, width: int) -> Iterator[tuple[str, str]]:
 
 def _cut(text: str) -> str:
     return cut_end(text, _LONGEST_RANGES)
-
-
-def _first(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def _devices(rows: Sequence[RankRow]) -> str:
