@@ -10,7 +10,7 @@ from typing import Any
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
-from deepscope.records import Collective, Operator, Profile
+from deepscope.records import Collective, CounterSeries, Operator, Profile
 from deepscope.records.places import base_name, short_path
 from deepscope.report.event_names import readable
 from deepscope.trace.kinds import operator_kind
@@ -140,16 +140,23 @@ def _names(row: Any, root: str) -> list[str]:
     """All that a row may be called."""
     if isinstance(row, Collective):
         return [row.kind, row.library, row.group, row.group_description, row.dtype]
+    if isinstance(row, CounterSeries):
+        return [row.counter, row.series]
     if hasattr(row, "name"):
-        label = readable(row.name)
-        is_cpp = "(" in row.name or "<" in row.name  # a `::` may stand among its arguments
         kind = [operator_kind(row.name)] if isinstance(row, Operator) else []
-        return [row.name, label, label if is_cpp else row.name.rpartition("::")[2], *kind]
+        return [*event_names(row.name), *kind]
     if hasattr(row, "path"):
         return [row.path, row.class_name]
     short = short_path(row.file, root)
     places = [row.file, short, base_name(short)]
     return [*places, *(f"{place}:{row.line}" for place in places), row.function]
+
+
+def event_names(name: str) -> list[str]:
+    """The names that an operator or a kernel may be called by: its own, as people read it, without namespace."""
+    label = readable(name)
+    is_cpp = "(" in name or "<" in name  # a `::` may stand among its arguments
+    return [name, label, label if is_cpp else name.rpartition("::")[2]]
 
 
 def _matches(names: Sequence[str], patterns: Sequence[str]) -> bool:

@@ -17,7 +17,7 @@ from deepscope.records import OperatorInDetail, Profile, bytes_per_s, flops_per_
 from deepscope.records.tables import CALL_NUMBERS
 from deepscope.report.csv_report import csv_text
 from deepscope.report.event_names import parsed, readable, shapes_text
-from deepscope.report.filters import NO_FILTERS, Filters
+from deepscope.report.filters import NO_FILTERS, Filters, event_names
 from deepscope.report.json_report import filters_object, plain
 from deepscope.report.layout import Styles, TextColumn, render, shown_words
 from deepscope.report.operator_columns import kind_columns, measured_columns
@@ -162,8 +162,7 @@ def _is_wanted(row: TopRow, question: TopQuestion) -> bool:
     by_cpu = question.sort in {"cpu", "total-cpu"}
     if filters.min_ns and (row.self_cpu_ns if by_cpu else row.self_device_ns) < filters.min_ns:
         return False
-    names = [row.name, readable(row.name), row.name.rpartition("::")[2], row.type]
-    return filters.keeps_named(names)
+    return filters.keeps_named([*event_names(row.name), row.type])
 
 
 TOP_FORMAT = 1

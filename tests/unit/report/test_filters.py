@@ -13,6 +13,7 @@ from deepscope.errors import OptionError
 from deepscope.report.csv_report import csv_report
 from deepscope.report.filters import Filters, check_view
 from deepscope.report.json_report import json_report
+from deepscope.report.tables import TABLES
 from deepscope.report.text import text_report
 
 MS = 1_000_000
@@ -46,6 +47,14 @@ def test_lines_are_chosen_by_path_place_and_function(pattern: str) -> None:
     assert len(rows) < len(built_profiles.training().lines)
 
 
+def test_counters_are_chosen_by_what_is_counted_and_of_what() -> None:
+    profile = built_profiles.training()
+    one = profile.counters[0]
+    for name in (one.counter, one.series):
+        rows = json.loads(json_report(profile, by="counter", filters=Filters(include=(name,))))["counters"]
+        assert {"counter": one.counter, "series": one.series}.items() <= rows[0].items()
+
+
 def test_what_is_included_and_what_is_excluded_are_the_whole() -> None:
     profile = built_profiles.training()
     chosen, others = (
@@ -74,6 +83,16 @@ def test_the_head_says_what_part_of_the_whole_it_is_and_no_row_stands_for_the_re
 def test_csv_has_the_chosen_rows_alone() -> None:
     rows = list(csv.DictReader(io.StringIO(csv_report(built_profiles.training(), filters=Filters(exclude=("*.py",))))))
     assert rows == []
+
+
+@pytest.mark.parametrize("by", TABLES)
+def test_each_table_takes_a_filter_or_says_that_it_cannot(by: str) -> None:
+    for filters in (Filters(include=("no such name",)), Filters(min_ns=10**18)):
+        try:
+            filters.check(by)
+        except OptionError:
+            continue
+        assert list(csv.reader(io.StringIO(csv_report(built_profiles.training(), by=by, filters=filters))))[1:] == []
 
 
 def test_a_table_without_names_or_times_takes_no_filter_for_them() -> None:
