@@ -11,10 +11,7 @@ import click
 from deepscope.errors import MissingExtraError
 
 
-@click.command(
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-)
+@click.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def lsp(arguments: tuple[str, ...]) -> None:
     """Run the language server over stdio, --tcp or --ws; `deepscope lsp --help` lists its options."""

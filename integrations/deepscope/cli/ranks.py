@@ -52,12 +52,7 @@ def ranks(
         forms.check_detail(by)
     with Bar() as progress:
         read = read_ranks(
-            where,
-            step=step,
-            stage=stage,
-            partial=partial,
-            scheduler=scheduler_address(),
-            progress=progress,
+            where, step=step, stage=stage, partial=partial, scheduler=scheduler_address(), progress=progress
         )
     warn(read.skipped)
     report = side_by_side(read.summaries, read.failures, _named(where))

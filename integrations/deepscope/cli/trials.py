@@ -218,14 +218,7 @@ FAILED = 1
 @click.option("--after", default="", metavar="REV", help="The same.  [default: the folder as it is]")
 @trial_options("text", "json", "markdown")
 def verify(
-    program: Sequence[str],
-    *,
-    before: str,
-    after: str,
-    steps: int | None,
-    budget: float,
-    yes: bool,
-    form: str,
+    program: Sequence[str], *, before: str, after: str, steps: int | None, budget: float, yes: bool, form: str
 ) -> int:
     """Run PROGRAM before and after a change in turn; say what the change gains, and whether the losses are the same.
 

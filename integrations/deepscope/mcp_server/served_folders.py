@@ -166,12 +166,7 @@ class RunReader:
         return side_by_side(found.summaries, found.failures, without_secrets(path)), skipped
 
     def _read(
-        self,
-        path: str,
-        read: Callable[[TraceSelection], T],
-        *,
-        rank: int | None = None,
-        stage: str | None = None,
+        self, path: str, read: Callable[[TraceSelection], T], *, rank: int | None = None, stage: str | None = None
     ) -> tuple[T, list[str]]:
         """What is read of a run, and a sentence for each newer one that was skipped."""
         if traces := self._folders.ranks_at(path):

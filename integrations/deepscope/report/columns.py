@@ -39,14 +39,7 @@ _SOURCE = (20, 0.25)
 
 
 def columns(
-    by: str,
-    rows: Sequence[Any],
-    rest: Sequence[Any],
-    profile: Profile,
-    *,
-    sort: str | None,
-    width: int,
-    styles: Styles,
+    by: str, rows: Sequence[Any], rest: Sequence[Any], profile: Profile, *, sort: str | None, width: int, styles: Styles
 ) -> list[TextColumn]:
     """The columns of a table.
 
@@ -188,10 +181,7 @@ def _spread(row: Line | RestRow) -> str:
 
 
 _RANKS = ColumnOf("ranks", "a rank", "text", _spread, rank=6, is_numeric=True)
-_STREAM = (
-    field("device", "device", "count", is_name=True),
-    field("stream", "stream", "count", is_name=True),
-)
+_STREAM = (field("device", "device", "count", is_name=True), field("stream", "stream", "count", is_name=True))
 
 
 def _steps(profile: Profile) -> list[ColumnOf]:

@@ -63,10 +63,7 @@ def _costs(metric: Metric) -> list[ColumnOf]:
     else:
         cost = "Self time, and Python's own on this line."
         own = "CPU time of the operators that this line called, backward included; each belongs to one line."
-    return [
-        ColumnOf("cost", "cost", "time", cost_ns, cost),
-        _number("self", "self", ("self_device_ns",), own, 1),
-    ]
+    return [ColumnOf("cost", "cost", "time", cost_ns, cost), _number("self", "self", ("self_device_ns",), own, 1)]
 
 
 def cost_share(profile: Profile) -> ColumnOf:

@@ -118,13 +118,7 @@ def module_columns(profile: Profile) -> list[ColumnOf]:
     ]
 
 
-_SUMMED = (
-    *Numbers.__struct_fields__,
-    "total_backward_device_ns",
-    "total_flops",
-    "own_parameters",
-    "parameters",
-)
+_SUMMED = (*Numbers.__struct_fields__, "total_backward_device_ns", "total_flops", "own_parameters", "parameters")
 
 
 class Branch(NamedTuple):
@@ -201,11 +195,7 @@ def _groups(places: Sequence[int], plain: Sequence[Branch], shapes: Sequence[int
 
     def size(group: Sequence[int]) -> tuple[int, int, int]:
         modules = [plain[at].module for at in group]
-        return (
-            -sum(one.total_device_ns for one in modules),
-            -sum(one.total_cpu_ns for one in modules),
-            min(group),
-        )
+        return -sum(one.total_device_ns for one in modules), -sum(one.total_cpu_ns for one in modules), min(group)
 
     return sorted(groups.values(), key=size)
 

@@ -37,9 +37,7 @@ def operator_columns(profile: Profile, details: Sequence[Detail] = ()) -> list[C
             "out_shapes", "to", "text", lambda row: shapes_text(row.out_shapes), rank=10, least=_DETAIL_CELLS
         ),
     ]  # fmt: skip
-    by_stacks = [
-        ColumnOf("stack", "called from", "text", lambda row: stack_words(row.stack), least=_DETAIL_CELLS),
-    ]
+    by_stacks = [ColumnOf("stack", "called from", "text", lambda row: stack_words(row.stack), least=_DETAIL_CELLS)]
     return [
         ColumnOf("label", "operator", "text", lambda row: readable(row.name), least=_NAME_CELLS),
         *(by_shapes if "shapes" in details else []),
@@ -91,26 +89,14 @@ def measured_columns(
     what = "Device work" if device else "CPU time"
     return [
         field("self_device_ns", "self", "time", f"{what} of its own."),
-        field(
-            "total_device_ns",
-            "total",
-            "time",
-            f"{what} of it and of the operators that it calls.",
-            1,
-        ),
+        field("total_device_ns", "total", "time", f"{what} of it and of the operators that it calls.", 1),
         *(cpu if device else []),  # without a device the CPU's times are the columns before
         field("calls", "calls", "count", "How often it ran.", 3),
         ColumnOf("flops", "FLOPs", "flops", flops, _FLOPS, 5),
         ColumnOf("flops_per_s", "FLOP/s", "rate", flop_rate, "While work with known FLOPs ran.", 6),
         field("moved_bytes", "moves", "bytes", "The least that its work must move.", 8),
         ColumnOf("bytes_per_s", "B/s", "bandwidth", byte_rate, "While work with known bytes ran.", 6),
-        field(
-            "allocated_bytes",
-            "memory",
-            "bytes",
-            "Taken while it was the innermost operator.",
-            9,
-        ),
+        field("allocated_bytes", "memory", "bytes", "Taken while it was the innermost operator.", 9),
     ]
 
 

@@ -213,14 +213,7 @@ def _operator_columns(profile: Profile) -> list[ColumnOf]:
         field("share", "share", "share", "Of all operators' self time."),
         *measured_columns(profile.metric == "device"),
         ColumnOf("type", "kind", "text", lambda row: row.type, "What it is of, by its name.", 11),
-        ColumnOf(
-            "in_shapes",
-            "shapes",
-            "text",
-            _in_shapes,
-            rank=5,
-            least=_SHAPES_WIDTH,
-        ),
+        ColumnOf("in_shapes", "shapes", "text", _in_shapes, rank=5, least=_SHAPES_WIDTH),
         ColumnOf("out_shapes", "to", "text", lambda row: _text(row.out_shapes), rank=6, least=_SHAPES_WIDTH),
         ColumnOf("label", "operator", "text", lambda row: readable(row.name), least=16),
     ]

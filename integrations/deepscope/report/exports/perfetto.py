@@ -182,10 +182,7 @@ def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int)
         end_ns=work.end_ns[rows],
         name=name,
         names=[printable(readable(trace.strings[one])) for one in kernel.tolist()],
-        figures={
-            "duration_ns": work.end_ns[rows] - work.start_ns[rows],
-            "kernels": np.ones(len(rows), np.int64),
-        },
+        figures={"duration_ns": work.end_ns[rows] - work.start_ns[rows], "kernels": np.ones(len(rows), np.int64)},
     )
     return TrackGroup(
         f"Device {device} by line", tracks, _apart(_fewer(slices, limit)), _counters(analysis, work, device)
@@ -215,10 +212,7 @@ def _fewer(slices: PerfettoSlices, limit: int) -> PerfettoSlices:
         end_ns=np.maximum.reduceat(slices.end_ns, first),
         name=np.where(count > 1, many, slices.name[first]),
         names=[*slices.names, "(several)"],
-        figures={
-            "duration_ns": np.add.reduceat(slices.figures["duration_ns"], first),
-            "kernels": count,
-        },
+        figures={"duration_ns": np.add.reduceat(slices.figures["duration_ns"], first), "kernels": count},
     )
 
 

@@ -107,11 +107,7 @@ def _sections(detail: RankDetail, report: RanksReport, size: int, width: int, st
     if detail.collectives:
         yield "Its collectives", unit, section(collectives_beside(detail), detail.collectives)
     if detail.late:
-        yield (
-            "Where it comes last",
-            "more often than any other rank",
-            section(COLLECTIVE_COLUMNS, detail.late),
-        )
+        yield "Where it comes last", "more often than any other rank", section(COLLECTIVE_COLUMNS, detail.late)
     if detail.pairs:
         yield "Its messages", "of all steps", section((*FROM_TO, *PAIR_COLUMNS), detail.pairs)
     if detail.work:

@@ -128,23 +128,12 @@ COLLECTIVE_COLUMNS = (
         3,
         short="bus",
     ),
-    ColumnOf(
-        "late",
-        "last to come",
-        "text",
-        _last,
-        "The rank that came last to most calls.",
-        2,
-        short="last",
-    ),
+    ColumnOf("late", "last to come", "text", _last, "The rank that came last to most calls.", 2, short="last"),
 )
 """Collectives; the rank that is last to most calls stands at the end."""
 
 RANK = field("rank", "rank", "count", is_name=True)
-FROM_TO = (
-    field("source", "from", "count", is_name=True),
-    field("target", "to", "count", is_name=True),
-)
+FROM_TO = (field("source", "from", "count", is_name=True), field("target", "to", "count", is_name=True))
 """Of what goes from one rank to another."""
 
 PAIR_COLUMNS = (
@@ -342,13 +331,7 @@ LINK_COLUMNS = (
     ColumnOf("domains", "domain", "text", lambda row: ", ".join(row.domains), rank=3, least=6),
     field("bytes", "bytes", "bytes", rank=1),
     field("time_ns", "time", "time"),
-    field(
-        "bytes_per_s",
-        "rate",
-        "bandwidth",
-        "Bytes over time.",
-        heat=lambda row: "hot" if is_slow(row) else "",
-    ),
+    field("bytes_per_s", "rate", "bandwidth", "Bytes over time.", heat=lambda row: "hot" if is_slow(row) else ""),
     field("typical_bytes_per_s", "median", "bandwidth", "Of the rates of all links over this transport.", 2),
     ColumnOf("slow", "note", "text", lambda row: "slow" if is_slow(row) else "", "Less than 80 % of the median.", 4),
 )
