@@ -186,63 +186,66 @@ def _saves(row: CriticalLine) -> int:
     return -1 if row.would_shorten_ns is None else row.would_shorten_ns
 
 
-def _make() -> dict[str, ProfileTable]:
-    location: dict[str, Callable[[Any], Any]] = {"location": lambda row: (row.file, row.line)}
-    place = {"forward": _forward, "cost_ns": cost_ns, **location}
-    name: dict[str, Callable[[Any], Any]] = {"name": lambda row: row.name}
-    path: dict[str, Callable[[Any], Any]] = {"forward": _forward, "name": lambda row: (row.path, row.class_name)}
-    entries: list[tuple[str, str, str, type[msgspec.Struct], dict[str, Callable[[Any], Any]]]] = [
-        ("line", "lines", "cost_ns", Line, place),
-        ("function", "functions", "cost_ns", Function, place),
-        ("operator", "operators", "self_device_ns", Operator, name),
-        ("kernel", "kernels", "device_ns", Kernel, name),
-        ("module", "modules", "self_device_ns", Module, path),
-        ("overview", "overview", "place", OverviewRow, name),
-        ("run", "run", "place", RunRow, name),
-        ("step", "steps", "number", Step, {}),
-        ("serving", "serving_steps", "number", ServingStep, {"phase": lambda row: row.phase, "tokens": _tokens}),
-        ("phase", "phases", "wall_ns", Phase, name),
-        ("thread", "threads", "place", HostThread, name),
-        ("stream", "streams", "place", Stream, {}),
-        ("collective", "collectives", "time_ns", Collective, {"name": lambda row: row.kind}),
-        ("counter", "counters", "place", CounterSeries, _LEVELS),
-        ("memory", "memory_by_line", "size_bytes", HeldByLine, location),
-        ("critical", "critical_lines", "critical_ns", CriticalLine, location | {"saves": _saves}),
-    ]
-    made: dict[str, Callable[[Profile], Sequence[Any]]] = {
-        "memory": memory_by_line,
-        "critical": critical_by_line,
-        "run": run_rows,
-    }
-    return {
-        by: ProfileTable(
-            by=by,
-            key=key,
-            sort=sort,
-            fields=_typed(record, int),
-            scalars=(*_typed(record, int, float, str, bool, str | None, int | None), *DERIVED.get(by, ())),
-            computed=computed,
-            rows_of=made[by] if by in made else attrgetter(key),
-            arranged=tree_order if by == "module" else None,
-            largest=largest_modules if by == "module" else None,
-        )
-        for by, key, sort, record, computed in entries
-    }
+def _table(
+    by: str,
+    key: str,
+    sort: str,
+    record: type[msgspec.Struct],
+    computed: dict[str, Callable[[Any], Any]],
+    *,
+    rows_of: Callable[[Profile], Sequence[Any]] | None = None,
+    **order: Any,
+) -> ProfileTable:
+    """A table of records; its rows are `Profile`'s of this key, unless `rows_of` makes them."""
+    return ProfileTable(
+        by=by,
+        key=key,
+        sort=sort,
+        fields=_typed(record, int),
+        scalars=(*_typed(record, int, float, str, bool, str | None, int | None), *DERIVED.get(by, ())),
+        computed=computed,
+        rows_of=rows_of or attrgetter(key),
+        **order,
+    )
 
 
-TABLES = _make()
-"""By the word of `--by`."""
-
-
-_IN_DETAIL = ProfileTable(
-    by="operator",
-    key="operators",
-    sort="self_device_ns",
-    fields=_typed(OperatorInDetail, int),
-    scalars=_typed(OperatorInDetail, int, str, bool),
-    computed={"name": lambda row: (row.name, row.in_shapes, row.stack)},
+_NAME: dict[str, Callable[[Any], Any]] = {"name": attrgetter("name")}
+_LOCATION: dict[str, Callable[[Any], Any]] = {"location": attrgetter("file", "line")}
+_LINE = {"forward": _forward, "cost_ns": cost_ns, **_LOCATION}
+_MODULE: dict[str, Callable[[Any], Any]] = {"forward": _forward, "name": attrgetter("path", "class_name")}
+_SERVING: dict[str, Callable[[Any], Any]] = {"phase": attrgetter("phase"), "tokens": _tokens}
+_CRITICAL = _LOCATION | {"saves": _saves}
+_IN_DETAIL = _table(
+    "operator",
+    "operators",
+    "self_device_ns",
+    OperatorInDetail,
+    {"name": attrgetter("name", "in_shapes", "stack")},
     rows_of=attrgetter("operators_in_detail"),
 )
+
+TABLES = {
+    one.by: one
+    for one in (
+        _table("line", "lines", "cost_ns", Line, _LINE),
+        _table("function", "functions", "cost_ns", Function, _LINE),
+        _table("operator", "operators", "self_device_ns", Operator, _NAME),
+        _table("kernel", "kernels", "device_ns", Kernel, _NAME),
+        _table("module", "modules", "self_device_ns", Module, _MODULE, arranged=tree_order, largest=largest_modules),
+        _table("overview", "overview", "place", OverviewRow, _NAME),
+        _table("run", "run", "place", RunRow, _NAME, rows_of=run_rows),
+        _table("step", "steps", "number", Step, {}),
+        _table("serving", "serving_steps", "number", ServingStep, _SERVING),
+        _table("phase", "phases", "wall_ns", Phase, _NAME),
+        _table("thread", "threads", "place", HostThread, _NAME),
+        _table("stream", "streams", "place", Stream, {}),
+        _table("collective", "collectives", "time_ns", Collective, {"name": attrgetter("kind")}),
+        _table("counter", "counters", "place", CounterSeries, _LEVELS),
+        _table("memory", "memory_by_line", "size_bytes", HeldByLine, _LOCATION, rows_of=memory_by_line),
+        _table("critical", "critical_lines", "critical_ns", CriticalLine, _CRITICAL, rows_of=critical_by_line),
+    )
+}
+"""By the word of `--by`."""
 
 
 def table(by: str, details: Sequence[Detail] = ()) -> ProfileTable:
