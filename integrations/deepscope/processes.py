@@ -10,6 +10,7 @@ A module that does such work ends with `if __name__ == "__main__": serve(work)`;
 from __future__ import annotations
 
 import os
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -43,12 +44,15 @@ _RUNNING: set[HelperProcess] = set()
 _MARK = b"DSM2"
 """Stands before each message, so that other output on the pipe is not taken for a length."""
 _PROGRESS, _DONE, _FAILED = b"P", b"D", b"F"
-_NUMBER_BYTES = 8
+_HEAD = struct.Struct(">4scQ")
+"""The mark, the kind of a message, and how many bytes follow."""
+_BYTES_READ = struct.Struct(">QQ")
+"""Those that are read, and all."""
 _SOURCES = Path(__file__).resolve().parents[1]
 _REPORT_EVERY_SECONDS = 0.05
 
 
-class MessageError(ValueError):
+class MessageError(Exception):
     """What came over the pipe is no message."""
 
 
@@ -113,7 +117,7 @@ class HelperProcess:
             _write(self._requests, _DONE, request)
         while (message := self._next())[0] == _PROGRESS:
             if progress is not None:
-                progress(_number(message[1][:_NUMBER_BYTES]), _number(message[1][_NUMBER_BYTES:]))
+                progress(*_BYTES_READ.unpack(message[1]))
         if message[0] == _DONE:
             return message[1]
         raise _made_again(message[1])
@@ -125,12 +129,8 @@ class HelperProcess:
 
     def _next(self) -> tuple[bytes, bytes]:
         message = None
-        try:
+        with suppress(OSError, ValueError):
             message = _read(self._answers)
-        except MessageError:
-            raise
-        except (OSError, ValueError):
-            pass
         if message is None:
             raise ProcessEndedError(self._process.wait())
         return message
@@ -189,7 +189,7 @@ class _Teller:
         now = time.monotonic()
         if now >= self._next or done >= total:
             self._next = now + _REPORT_EVERY_SECONDS
-            _write(self._answers, _PROGRESS, _bytes(done) + _bytes(total))
+            _write(self._answers, _PROGRESS, _BYTES_READ.pack(done, total))
 
 
 def _described(error: DeepScopeError | MemoryError) -> bytes:
@@ -206,30 +206,21 @@ def _made_again(body: bytes) -> DeepScopeError | MemoryError:
 
 
 def _write(stream: IO[bytes], kind: bytes, body: bytes) -> None:
-    stream.write(_MARK + kind + _bytes(len(body)))
+    stream.write(_HEAD.pack(_MARK, kind, len(body)))
     stream.write(body)
     stream.flush()
 
 
 def _read(stream: IO[bytes]) -> tuple[bytes, bytes] | None:
     """The next message's kind and body; None where the other side has ended. Raises `MessageError` on anything else."""
-    size = len(_MARK) + 1 + _NUMBER_BYTES
-    head = stream.read(size)
+    head = stream.read(_HEAD.size)
     if head and not head.startswith(_MARK[: len(head)]):
         raise MessageError("something else spoke in the place of a process of DeepScope's")
-    if len(head) < size:
+    if len(head) < _HEAD.size:
         return None
-    length = _number(head[-_NUMBER_BYTES:])
+    _, kind, length = _HEAD.unpack(head)
     body = stream.read(length)
-    return (head[len(_MARK) : len(_MARK) + 1], body) if len(body) == length else None
-
-
-def _bytes(number: int) -> bytes:
-    return number.to_bytes(_NUMBER_BYTES, "big")
-
-
-def _number(body: bytes) -> int:
-    return int.from_bytes(body, "big")
+    return (kind, body) if len(body) == length else None
 
 
 def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
