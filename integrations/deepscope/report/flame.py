@@ -122,8 +122,7 @@ def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "d
     places = [_folded_frame(_place(place, root)) for place in profile.places]
     rows = []
     for stack in stacks(profile, depth):
-        time = stack.device_ns if metric == "device" else stack.cpu_ns
-        if time:
+        if time := _VALUES[metric](stack):
             frames = [names[line] for line in stack.lines] + [places[place] for place in stack.places]
             rows.append(f"{';'.join(frames)} {time}\n")
     return "".join(rows)

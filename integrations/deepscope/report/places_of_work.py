@@ -196,11 +196,8 @@ KINDS = {
     "return_ns": "return",
 }
 """Fields of `CriticalTimes`, and what they are called in a table."""
-_WORDS = {
-    "cpu_ns": "CPU",
+_WORDS = KINDS | {
     "data_ns": "loading data",
-    "kernel_ns": "kernels",
-    "copy_ns": "copies",
     "communication_ns": "communication",
     "launch_ns": "launches",
     "gap_ns": "gaps between work",

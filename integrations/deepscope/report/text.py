@@ -263,19 +263,15 @@ _NOTHING = {
     "stream": "no device in this trace, so no streams",
     "counter": 'no counters in this trace; counters="window" samples them',
     "collective": "no collectives between ranks in this trace",
+    "memory": "no memory in this trace; profile_memory=True records it",
+    "critical": "no critical path in this trace",
 }
 
 
 def _nothing(by: str, filters: Filters) -> str:
     if filters:
         return f"no {table(by).key} match"
-    if by in _NOTHING:
-        return _NOTHING[by]
-    if by == "memory":
-        return "no memory in this trace; profile_memory=True records it"
-    if by == "critical":
-        return "no critical path in this trace"
-    return f"no {table(by).key} in this trace"
+    return _NOTHING.get(by) or f"no {table(by).key} in this trace"
 
 
 def entries_text(entries: Iterable[tuple[str, str]], width: int, styles: Styles) -> Iterator[str]:

@@ -40,9 +40,11 @@ def why_words(row: Line | Operator, peaks: Peaks | None, *, on_device: bool = Tr
 
 def no_word(row: Line | Operator, peaks: Peaks | None) -> str:
     """Why there is no verdict; "" with one."""
-    if isinstance(row, Operator) and not _judged(row, peaks).word and row.self_device_ns and _is_empty(row):
+    found = _judged(row, peaks)
+    has_work = isinstance(row, Operator) and not found.word and row.self_device_ns
+    if has_work and _judged(row, None).reason == Reason.NO_COST:
         return "its work is counted at the operator that calls it"
-    return _judged(row, peaks).reason
+    return found.reason
 
 
 def figures(row: Line | Operator, peaks: Peaks | None, *, on_device: bool = True) -> str:
@@ -53,21 +55,16 @@ def figures(row: Line | Operator, peaks: Peaks | None, *, on_device: bool = True
     share = f"{100 * found.share:.0f}%"
     if found.word == "mixed":
         return f"no cause has half of its cost; the largest has {share}"
-    if found.word == "waiting" and isinstance(row, Line) and row.wait_ns > sum_of(row):
+    if found.word == "waiting" and isinstance(row, Line) and row.wait_ns > cost_ns(row) - row.why.hidden_ns:
         return f"the CPU waits {time_text(row.wait_ns)} in all for the device"
     words = (_WORDS if on_device else _WORDS_ON_CPU).get(found.word, "")
     if not words:
         return ""
-    more = kernel_words(row) if on_device and found.word in _ABOUT_KERNELS else ""
+    more = _kernel_words(row) if on_device and found.word in _ABOUT_KERNELS else ""
     return f"{share} {words}" + (f"; {more}" if more else "")
 
 
-def sum_of(row: Line) -> int:
-    """What a line costs without what other work hides."""
-    return cost_ns(row) - row.why.hidden_ns
-
-
-def kernel_words(row: Line | Operator) -> str:
+def _kernel_words(row: Line | Operator) -> str:
     """`kernels of 4.10µs on average, 1.2 queued at a launch`; "" where no launch is known."""
     if not row.why.kernels:
         return ""
@@ -81,10 +78,6 @@ def _count(mean: float) -> str:
 
 def _judged(row: Line | Operator, peaks: Peaks | None) -> Judgement:
     return judgement(row.why, peaks, wait_ns=row.wait_ns if isinstance(row, Line) else 0)
-
-
-def _is_empty(row: Operator) -> bool:
-    return _judged(row, None).reason == Reason.NO_COST
 
 
 def _of_roof(found: Judgement, peaks: Peaks) -> str:

@@ -75,7 +75,7 @@ def ranks_text(
     else:
         lines += ["", *_answer(report, width, styles)]
         for title, about, section in _sections(report, limit, width, styles):
-            lines += ["", *_titled(title, about, width, styles), *section]
+            lines += ["", _titled(title, about, width, styles), *section]
     return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 
 
@@ -141,9 +141,9 @@ def _findings(report: RanksReport) -> Iterator[tuple[str, str]]:
         yield "", printable(finding.remedy.text)
 
 
-def _titled(title: str, about: str, width: int, styles: Styles) -> Iterator[str]:
+def _titled(title: str, about: str, width: int, styles: Styles) -> str:
     explained = cut_end(about, max(width - len(title) - 2, 1))
-    yield styles.heading(title) + (f"  {styles.quiet(explained)}" if about else "")
+    return styles.heading(title) + (f"  {styles.quiet(explained)}" if about else "")
 
 
 def _ranks(report: RanksReport, limit: int | None, width: int, styles: Styles) -> list[str]:
