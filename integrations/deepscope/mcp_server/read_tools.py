@@ -163,7 +163,7 @@ class ReadTools:
     def overview(self, path: RunPath = "", rank: Rank = None, stage: Stage = None) -> OverviewAnswer:
         """Say what the time of a run goes to: the verdict in a sentence, steps, phases, advice, and the next step."""
         profile = self._reader.profile(path, rank=rank, stage=stage)
-        verdict, figures, head = run_verdict(profile), key_figures(profile), dict(header(profile))
+        verdict, figures, head = run_verdict(profile), key_figures(profile), dict(header(profile, by=""))
         found = profile.findings
         return OverviewAnswer(
             path=_path(profile, path),

@@ -162,7 +162,7 @@ def signed(change_ns: float) -> str:
 def _head(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for title, profiles in (("before", comparison.before), ("after", comparison.after)):
         for profile in profiles:
-            for name, text in header(profile):
+            for name, text in header(profile, by=""):
                 if name == "trace" or (name == "time" and len(profiles) == 1):
                     yield title, text
     yield "step", step_words(comparison)

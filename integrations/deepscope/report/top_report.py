@@ -180,7 +180,9 @@ def top_text(
     """The table for a terminal `width` cells wide, ending in a newline; `limit` 0 shows all rows."""
     styles, width = Styles(color), max(MIN_WIDTH, width)
     shown = found.rows[:limit] if limit else found.rows
-    head = [entry for entry in header(profile) if entry[0] in {"trace", "run", "device", "time", "metric", "filter"}]
+    head = [
+        entry for entry in header(profile, by="") if entry[0] in {"trace", "run", "device", "time", "metric", "filter"}
+    ]
     head.append(("rows", _words(profile, found, question, shown)))
     lines = list(entries_text(head, width, styles))
     table = render(_columns(shown, profile, question, styles), width, title_style=styles.title)
