@@ -2,7 +2,7 @@
 
 A message says what was found, where, and what to do. The core raises; the edges decide: the command line prints one
 line and exits with `exit_code`, the recorder warns once and lets training go on. Where a message names an option, each
-edge has its own word for it (`rank=3`, `--rank 3`, `deepscope.rank 3`): `told` takes it.
+edge has its own word for it (`rank=3`, `--rank 3`, `deepscope.rank 3`): `message` takes it.
 
 An error is rebuilt from its `args`, so it keeps its type from process to process.
 """

@@ -36,16 +36,16 @@ from deepscope.report.run_verdict import run_verdict
 from deepscope.report.text import text_report
 from deepscope.store import load_profile
 
-_ELSEWHERE = 5
+_OTHER_LINES = 5
 """Lines of other files that are shown."""
-_LEAST_ELSEWHERE = 0.02
+_LEAST_OTHER = 0.02
 _FRAMES = 300
 _ROW = 18
 """Height of a frame, in pixels."""
 _LEAST_WIDTH = 0.1
 """Percent; narrower frames are left out."""
 _LABELLED = 4
-"""Percent; narrower frames bear no name."""
+"""Percent; narrower frames show no name."""
 
 _STYLE = """<style>
 .deepscope{font:13px system-ui,sans-serif;max-width:1000px}
@@ -95,8 +95,8 @@ def _cell_rows(profile: Profile, costs: Costs, file: str, text: str) -> Iterator
 
 def _other_rows(profile: Profile, costs: Costs, file: str) -> Iterator[str]:
     """The lines of other cells and files that cost most."""
-    others = [one for one in costs.ranked(profile.lines) if one.file != file and costs.share(one) >= _LEAST_ELSEWHERE]
-    for one in others[:_ELSEWHERE]:
+    others = [one for one in costs.ranked(profile.lines) if one.file != file and costs.share(one) >= _LEAST_OTHER]
+    for one in others[:_OTHER_LINES]:
         place = short_place(one.file, one.line, profile.trace.project_root)
         yield _row(place, [one], costs, (one.text or one.function).strip())
 

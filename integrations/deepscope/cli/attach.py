@@ -71,7 +71,7 @@ def attach(
     if target is None:
         _list(jobs, problems, form)
         return
-    job = _the_one(target, jobs, problems, folder)
+    job = _job_named(target, jobs, problems, folder)
     for problem in problems:
         tell(problem)
     wanted = RecordingRequest(
@@ -157,15 +157,15 @@ class _Line:
             click.echo("\r\x1b[K", nl=False, err=True)
 
 
-def _the_one(target: str, jobs: list[TrainingJob], problems: list[str], folder: str) -> TrainingJob:
-    meant = jobs_of(target, jobs)
-    if not meant and target.isdecimal():
-        meant = jobs_of(target, _prepared(int(target), folder, problems))
-    if len(meant) == 1:
-        return meant[0]
-    if meant:
-        listed = "\n".join(f"  {_described(job)}" for job in meant)
-        raise ControlError(f"{target}: {len(meant)} jobs are meant; name one by its process:\n{listed}")
+def _job_named(target: str, jobs: list[TrainingJob], problems: list[str], folder: str) -> TrainingJob:
+    matching = jobs_of(target, jobs)
+    if not matching and target.isdecimal():
+        matching = jobs_of(target, _prepared(int(target), folder, problems))
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        listed = "\n".join(f"  {_described(job)}" for job in matching)
+        raise ControlError(f"{target}: {len(matching)} jobs are meant; name one by its process:\n{listed}")
     if problems:
         raise ControlError("; ".join(problems))
     known = "; `deepscope attach` lists those that can be recorded" if jobs else ""

@@ -103,7 +103,7 @@ def run(
     try:
         start = Program(program, arguments, is_module).prepared()
     except SyntaxError as error:
-        sys.exit(_tell(error))
+        sys.exit(_print_traceback(error))
     code = 0
     with ExitStack() as end:
         recorded = end.enter_context(recording)
@@ -113,7 +113,7 @@ def run(
             code = _exit_code(ended)
         except Exception as error:  # noqa: BLE001  the program's own, told as Python tells it
             fail(error)
-            code = _tell(error)
+            code = _print_traceback(error)
         recorded.is_complete = not code
         by_optimizer = not whole and not on_demand
         show = partial(
@@ -144,12 +144,12 @@ def _end_at_exit(end: ExitStack, show: Callable[[], None]) -> None:
 def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limit: int | None, quiet: bool) -> None:
     """Prints the hot lines, on the first rank that records."""
     if not recorded.is_first:
-        _tell_of_ranks(ranks)
+        _warn_of_ranks(ranks)
     elif recorded.traces and not quiet:
         profile = _profile(recorded.traces[-1], ranks, timeout_s=0 if code else _PEERS_S)
         click.echo()
         emit(rendered(profile, "text", limit=limit))
-        _tell_of_evaluations(recorded.traces[:-1], profile)
+        _print_evaluations(recorded.traces[:-1], profile)
     elif by_optimizer and not recorded.traces and "deepscope.capture.recorder" not in sys.modules:
         words = (
             "it made no step, by a torch optimizer, a backward pass or a DataLoader's batch; --whole records all of it"
@@ -158,7 +158,7 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
         tell(f"nothing was recorded in this process: {words}")
 
 
-def _tell_of_evaluations(traces: Iterable[Path], training: Profile) -> None:
+def _print_evaluations(traces: Iterable[Path], training: Profile) -> None:
     """Prints what was found in an evaluation that was recorded beside the training, if anything."""
     from deepscope.capture.evaluation_window import STAGE
     from deepscope.capture.saving.saver import wait_for_profile
@@ -171,7 +171,7 @@ def _tell_of_evaluations(traces: Iterable[Path], training: Profile) -> None:
             emit(f"\n{text}" if text else "")
 
 
-def _tell_of_ranks(ranks: Any) -> None:
+def _warn_of_ranks(ranks: Any) -> None:
     """A process alone is rank 0, and nobody else says that it was not chosen."""
     from deepscope.capture import process_facts as process
 
@@ -232,7 +232,7 @@ def _exit_code(ended: SystemExit) -> int:
     return 1
 
 
-def _tell(error: Exception) -> int:
+def _print_traceback(error: Exception) -> int:
     """Prints a traceback that begins in the program, as without DeepScope around it."""
     traceback = error.__traceback__
     while traceback is not None and _is_around(traceback.tb_frame.f_code.co_filename):

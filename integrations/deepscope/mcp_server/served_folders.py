@@ -150,7 +150,7 @@ class RunReader:
         """
         if self._folders.ranks_at(path):
             return [self.profile(path)]
-        return load_repeats(self._folders.checked(path), self._alone(load_selection))
+        return load_repeats(self._folders.checked(path), self._one_at_a_time(load_selection))
 
     def ranks(self, path: str) -> tuple[RanksReport, list[str]]:
         """The ranks of the run side by side, and a sentence for each newer run that was skipped.
@@ -170,11 +170,11 @@ class RunReader:
     ) -> tuple[T, list[str]]:
         """What is read of a run, and a sentence for each newer one that was skipped."""
         if traces := self._folders.ranks_at(path):
-            return self._alone(read)(select_from(traces, rank=rank, stage=stage)), []
-        newest = read_newest(self._folders.checked(path), self._alone(read), rank=rank, stage=stage)
+            return self._one_at_a_time(read)(select_from(traces, rank=rank, stage=stage)), []
+        newest = read_newest(self._folders.checked(path), self._one_at_a_time(read), rank=rank, stage=stage)
         return newest.answer, newest.skipped
 
-    def _alone(self, read: Callable[[TraceSelection], T]) -> Callable[[TraceSelection], T]:
+    def _one_at_a_time(self, read: Callable[[TraceSelection], T]) -> Callable[[TraceSelection], T]:
         """Reads what lies in the folders while nothing else is read."""
 
         def read_checked(selection: TraceSelection) -> T:

@@ -23,15 +23,15 @@ WARNINGS = 5
 WORKER_LINES = 3
 WHY_LINES = 5
 """Lines whose verdict is given with its figures."""
-WHY_WORTH = 0.05
+WHY_FROM = 0.05
 """They cost at least this share of what all lines cost."""
 _LENGTHENED = 1.25
 """Recording may have cost this many times what was taken off before the report says so."""
-LIBRARY_WORTH = 0.05
+LIBRARY_FROM = 0.05
 """If a line spends this share of all device time in a package, the report says where."""
-_WORTH_WAITING = 100
-"""One part in so many of the wall time is worth a word."""
-_WITHOUT_A_WORD = {
+_WAITED_FROM = 100
+"""Waits are named from one part in so many of the wall time on."""
+_NO_VERDICT = {
     Reason.NO_PEAKS: f"no word, {Reason.NO_PEAKS}; --peaks takes them",
     Reason.NO_BYTES: f"{Reason.NO_BYTES}; --line opens it",
 }
@@ -72,20 +72,20 @@ def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Ite
 
 
 def _why(profile: Profile, rows: Sequence[Any]) -> Iterator[str]:
-    """The figures behind the verdicts of the dearest lines, and for dear ones without a verdict why they have none."""
+    """The figures behind the verdicts of the lines that cost most, and why some of these have none."""
     costs = Costs.of(profile)
-    dear = costs.ranked(row for row in rows if isinstance(row, Line))[:WHY_LINES]
+    largest = costs.ranked(row for row in rows if isinstance(row, Line))[:WHY_LINES]
     reasons: dict[str, list[str]] = {}
-    for line in dear:
-        if costs.share(line) >= WHY_WORTH:
+    for line in largest:
+        if costs.share(line) >= WHY_FROM:
             place = short_place(line.file, line.line, profile.trace.project_root)
             if words := why_words(line, profile.peaks, on_device=profile.metric == "device"):
                 yield printable(f"{place}: {words}")
             elif (reason := no_word(line, profile.peaks)) != Reason.NO_COST:
                 reasons.setdefault(reason, []).append(place)
     for reason, places in reasons.items():
-        if reason in _WITHOUT_A_WORD:
-            yield printable(f"{', '.join(places)}: {_WITHOUT_A_WORD[reason]}")
+        if reason in _NO_VERDICT:
+            yield printable(f"{', '.join(places)}: {_NO_VERDICT[reason]}")
 
 
 def _resolved(profile: Profile) -> str:
@@ -110,7 +110,7 @@ def _libraries(profile: Profile, lines: Sequence[Line]) -> Iterator[str]:
             if not library.module.startswith(_TORCH_LAYERS) or library.module == _COMPOSED:
                 packages.setdefault(library.include, []).append(library)
         found += [(max(one.include_ns for one in functions), line, functions) for functions in packages.values()]
-    found = [one for one in found if one[0] and one[0] >= LIBRARY_WORTH * profile.totals.device_ns]
+    found = [one for one in found if one[0] and one[0] >= LIBRARY_FROM * profile.totals.device_ns]
     for package_ns, line, functions in sorted(found, key=lambda one: -one[0])[:LIBRARY_HINTS]:
         name = short_place(line.file, line.line, profile.trace.project_root)
         where = f"{share_text(package_ns, line.self_device_ns)} of it in {_functions(package_ns, line, functions)}"
@@ -129,8 +129,8 @@ def _functions(package_ns: int, line: Line, functions: Sequence[Library]) -> str
 
 
 def _waited(profile: Profile) -> str:
-    """The lines on which Python was off the CPU for a time worth a word."""
-    least = max(profile.totals.wall_ns // _WORTH_WAITING, 1)
+    """The lines on which Python was off the CPU for long."""
+    least = max(profile.totals.wall_ns // _WAITED_FROM, 1)
     kinds = (
         ("blocked (asleep, or on a file, a network, a lock)", "blocked_ns"),
         ("for data-loader workers", "loader_wait_ns"),

@@ -229,7 +229,7 @@ def text_report(
     if instead:
         head.append(("lines", "none: recorded without Python frames, so these are its operators; see also --by kernel"))
     lines = list(entries_text(head, width, styles))
-    named = replace(profile, no_line=Numbers(), framework=[]) if filters else profile  # these bear no name
+    named = replace(profile, no_line=Numbers(), framework=[]) if filters else profile  # these have no name to match
     made = columns(by, shown, rest, named, sort=sort, width=width, styles=styles)
     fitted = render(made, width, title_style=styles.title)
     lines += ["", *(fitted if len(fitted) > 1 else [_nothing(by, filters)]), ""]

@@ -19,15 +19,15 @@ from deepscope.comparison.noise import CONFIDENCE, two_sided_quantile
 from deepscope.records.findings import Losses, TryVerdict
 from deepscope.trials.messages import Answer
 
-MATTERS = 1.02
+LEAST_SPEEDUP = 1.02
 """A smaller speedup is no gain, however certain."""
-HARDLY = 1.05
+LEAST_POSSIBLE = 1.05
 """Where the interval ends below it, there is no gain to be had; where it does not, more runs may show one."""
-LOOKS = 4
+VERDICTS = 4
 """So often a verdict is looked for while runs come in; each look has its share of the error that all may make."""
-SLACK = 8.0
+NOISE_FACTOR = 8.0
 """Losses may differ by so many times what rounding makes of them in this very program."""
-FLOOR = 16.0
+LEAST_ROUNDINGS = 16.0
 """And by so many roundings of the loss itself."""
 FLOAT32_ROUNDING = 2.0**-24
 
@@ -68,7 +68,7 @@ def speedup(pairs: Sequence[tuple[float, float]], unchanged: Sequence[float]) ->
     ratios = [*itertools.pairwise(unchanged), *itertools.pairwise(changed)]
     variance = math.fsum(math.log(one / other) ** 2 for one, other in ratios) / len(ratios) / 2
     degrees = max(1, 2 * len(ratios) // 3)
-    margin = two_sided_quantile((1 - CONFIDENCE) / LOOKS, degrees) * math.sqrt(variance * weights)
+    margin = two_sided_quantile((1 - CONFIDENCE) / VERDICTS, degrees) * math.sqrt(variance * weights)
     return Speedup(
         before_ns=math.exp(math.fsum(math.log(before) for before, _ in pairs) / len(pairs)),
         after_ns=math.exp(math.fsum(math.log(after) for _, after in pairs) / len(pairs)),
@@ -80,11 +80,11 @@ def speedup(pairs: Sequence[tuple[float, float]], unchanged: Sequence[float]) ->
 
 def time_verdict(found: Speedup) -> TryVerdict:
     """Whether it is faster, as far as times tell."""
-    if found.low > 1 and found.ratio >= MATTERS:
+    if found.low > 1 and found.ratio >= LEAST_SPEEDUP:
         return "faster"
-    if found.high < 1 and found.ratio <= 1 / MATTERS:
+    if found.high < 1 and found.ratio <= 1 / LEAST_SPEEDUP:
         return "slower"
-    return "no gain" if found.high <= HARDLY else "inconclusive"
+    return "no gain" if found.high <= LEAST_POSSIBLE else "inconclusive"
 
 
 def verdict_of(found: Speedup, losses: Losses) -> TryVerdict:
@@ -161,7 +161,7 @@ def _beyond(before: Sequence[float], after: Sequence[float], noisy: Sequence[flo
             allowed = max(allowed, abs(other - old))
         if _is_equal(old, new):
             continue
-        if not abs(new - old) <= SLACK * allowed + FLOOR * rounding * abs(old):
+        if not abs(new - old) <= NOISE_FACTOR * allowed + LEAST_ROUNDINGS * rounding * abs(old):
             return place
     return None
 

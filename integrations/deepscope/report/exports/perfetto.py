@@ -27,7 +27,7 @@ from deepscope.trace.model import Int64
 BINS = 1000
 """Points of a counter that is sampled."""
 TRACKS = 300
-"""Lines with a track of their own on each device, the dearest; the others share one."""
+"""Lines with a track of their own on each device, those that cost most; the others share one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _cpu_lines(analysis: Analysis, names: list[str], limit: int) -> TrackGroup:
 
 
 def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int) -> TrackGroup:
-    """The work of a device, a track for each line on each stream, the dearest line first."""
+    """The work of a device, a track for each line on each stream, the line that costs most first."""
     attribution = analysis.attribution
     trace, work = attribution.trace, attribution.work
     rows = np.flatnonzero(analysis.counted & (work.device == device) & work.counts)
@@ -163,10 +163,10 @@ def _device_lines(analysis: Analysis, device: int, names: list[str], limit: int)
     np.add.at(cost, line, length)
     place = np.empty(len(names), np.int64)
     place[np.argsort(-cost, kind="stable")] = np.arange(len(names))
-    dear = np.minimum(place[line], TRACKS)
+    track_place = np.minimum(place[line], TRACKS)
     stream = trace.events.stream[work.event[rows]]
     streams, stream_place = distinct_places(stream)
-    used, track = distinct_places(dear * max(len(streams), 1) + stream_place)
+    used, track = distinct_places(track_place * max(len(streams), 1) + stream_place)
     by_place = [names[one] for one in np.argsort(place)[:TRACKS].tolist()]
     tracks = [
         f"{by_place[key // len(streams)] if key // len(streams) < TRACKS else '(other lines)'}, "

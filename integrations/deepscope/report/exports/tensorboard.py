@@ -99,10 +99,10 @@ class _Numbers:
 
     def __init__(self, analysis: Analysis) -> None:
         settings = analysis.attribution.trace.header.settings
-        told = settings.trainer if settings is not None else {}
-        self._first = _whole(told.get("first_batch"))
-        self._global = _whole(told.get("global_step"))
-        self._together = max(_whole(told.get("accumulate_grad_batches")) or 1, 1)
+        trainer = settings.trainer if settings is not None else {}
+        self._first = _whole(trainer.get("first_batch"))
+        self._global = _whole(trainer.get("global_step"))
+        self._together = max(_whole(trainer.get("accumulate_grad_batches")) or 1, 1)
 
     def __call__(self, step: Step) -> int:
         if self._first is None or self._global is None:

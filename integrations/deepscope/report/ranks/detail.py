@@ -36,8 +36,8 @@ NUMBERS = {
     "peak_bytes": "peak memory",
 }
 """Words for fields of `RankRow`; a number that is part of the one before it stands further right."""
-_WORTH = 0.05
-"""A difference of less of a step is not marked."""
+_MARKED_FROM = 0.05
+"""Differences from this share of a step on are marked."""
 
 
 def rank_text(
@@ -55,8 +55,8 @@ def rank_text(
     styles, width = Styles(color), max(MIN_WIDTH, width)
     size = ROWS if limit is None else limit
     lines = list(entries_text(_head(detail, report, width), width, styles))
-    for title, told, section in _sections(detail, report, size, width, styles):
-        lines += ["", styles.heading(title) + (f"  {styles.quiet(told)}" if told else ""), *section]
+    for title, about, section in _sections(detail, report, size, width, styles):
+        lines += ["", styles.heading(title) + (f"  {styles.quiet(about)}" if about else ""), *section]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -78,8 +78,8 @@ def rank_sentence(detail: RankDetail, report: RanksReport) -> str:
     above = above_text(own, typical)
     beside = "the other rank's" if detail.others == 1 else f"the median of the {detail.others:,} others"
     middle = f"{beside} is {time_text(typical) or '0'}"
-    told = f"{time_text(own) or '0'}{step_unit(report)} without communication; {middle}"
-    return f"{told} ({above})" if above else told
+    words = f"{time_text(own) or '0'}{step_unit(report)} without communication; {middle}"
+    return f"{words} ({above})" if above else words
 
 
 _Section = tuple[str, str, list[str]]
@@ -210,7 +210,7 @@ def _more(row: Any) -> int | None:
 
 
 def _heat(row: Any, step_ns: int) -> Heat:
-    return "hot" if step_ns and (_more(row) or 0) > _WORTH * step_ns else ""
+    return "hot" if step_ns and (_more(row) or 0) > _MARKED_FROM * step_ns else ""
 
 
 def _above(row: Any) -> str:

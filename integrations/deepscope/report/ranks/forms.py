@@ -59,16 +59,16 @@ def rows_of(report: RanksReport, by: str) -> Sequence[Any]:
 
 def ranks_json(report: RanksReport, *, limit: int = 0) -> str:
     """The report whole as JSON text, in ASCII; with a limit each table has so many rows at most."""
-    told: dict[str, Any] = {"format": RANKS_FORMAT, **msgspec.to_builtins(report)}
-    return _cut(told, [key for key, _ in _TABLES.values()], limit)
+    content: dict[str, Any] = {"format": RANKS_FORMAT, **msgspec.to_builtins(report)}
+    return _cut(content, [key for key, _ in _TABLES.values()], limit)
 
 
-def _cut(told: dict[str, Any], tables: Sequence[str], limit: int) -> str:
+def _cut(content: dict[str, Any], tables: Sequence[str], limit: int) -> str:
     """JSON text with so many rows of each of the tables at most; `counts` says how many there are."""
-    counts = {key: len(told[key]) for key in tables}
+    counts = {key: len(content[key]) for key in tables}
     if limit:
-        told |= {key: told[key][:limit] for key in tables}
-    return json.dumps(told | {"counts": counts}, indent=1) + "\n"
+        content |= {key: content[key][:limit] for key in tables}
+    return json.dumps(content | {"counts": counts}, indent=1) + "\n"
 
 
 def ranks_csv(report: RanksReport, *, by: str = "rank", limit: int = 0) -> str:
@@ -100,8 +100,8 @@ _DETAILS: dict[str, tuple[str, type[msgspec.Struct]]] = {
 
 def rank_json(detail: RankDetail, *, limit: int = 0) -> str:
     """One rank in detail as JSON text, in ASCII; with a limit each table has so many rows at most."""
-    told: dict[str, Any] = {"format": RANKS_FORMAT, **msgspec.to_builtins(detail)}
-    return _cut(told, [key for key, _ in _DETAILS.values() if key != "numbers"], limit)
+    content: dict[str, Any] = {"format": RANKS_FORMAT, **msgspec.to_builtins(detail)}
+    return _cut(content, [key for key, _ in _DETAILS.values() if key != "numbers"], limit)
 
 
 def rank_csv(detail: RankDetail, *, by: str = "rank", limit: int = 0) -> str:
@@ -175,8 +175,8 @@ def _of_steps(report: RanksReport) -> str:
 def _usually_last(report: RanksReport) -> str:
     """The rank that came last to far more collectives than chance gives each; "" for none."""
     chance = 1 / len(report.ranks)
-    told = [row for row in report.ranks if row.last and row.matched]
-    row = max(told, key=lambda row: (row.last or 0) / row.matched, default=None)
+    known = [row for row in report.ranks if row.last and row.matched]
+    row = max(known, key=lambda row: (row.last or 0) / row.matched, default=None)
     if row is None or row.last is None:
         return ""
     expected = row.matched * chance
