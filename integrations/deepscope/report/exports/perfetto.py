@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -54,7 +54,8 @@ class PerfettoCounter:
 
     name: str
     at_ns: Int64
-    series: dict[str, Int64]
+    series: str
+    values: Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ def _training(analysis: Analysis) -> TrackGroup:
         PerfettoCounter(
             f"memory {one.device} (bytes)",
             np.array([point.at_ns for point in one.curve], np.int64),
-            {"allocated": np.array([point.allocated_bytes for point in one.curve], np.int64)},
+            "allocated",
+            np.array([point.allocated_bytes for point in one.curve], np.int64),
         )
         for one in memory_table(analysis).devices
     ]
@@ -221,7 +223,7 @@ def _apart(slices: PerfettoSlices) -> PerfettoSlices:
     end = slices.end_ns.copy()
     same = np.flatnonzero(slices.track[1:] == slices.track[:-1])
     end[same] = np.minimum(end[same], slices.start_ns[same + 1])
-    return PerfettoSlices(slices.track, slices.start_ns, end, slices.name, slices.names, slices.figures)
+    return replace(slices, end_ns=end)
 
 
 def _counters(analysis: Analysis, work: OwnedWork, device: int) -> list[PerfettoCounter]:
@@ -241,8 +243,8 @@ def _counters(analysis: Analysis, work: OwnedWork, device: int) -> list[Perfetto
     deepest = np.zeros(len(width), np.int64)
     np.maximum.at(deepest, place[inside], queue.queued[rows][inside])
     return [
-        PerfettoCounter(f"device {device} busy (%)", edges[:-1], {"busy": busy}),
-        PerfettoCounter(f"device {device} queue", edges[:-1], {"queued": deepest}),
+        PerfettoCounter(f"device {device} busy (%)", edges[:-1], "busy", busy),
+        PerfettoCounter(f"device {device} queue", edges[:-1], "queued", deepest),
     ]
 
 
@@ -296,10 +298,9 @@ def _events(group: TrackGroup, pid: int, prefix: str, shift: int) -> Iterator[st
 
 def _samples(counter: PerfettoCounter, pid: int, shift: int) -> Iterator[str]:
     name = json.dumps(counter.name)
-    series = {word: values.tolist() for word, values in counter.series.items()}
-    for row, at in enumerate(counter.at_ns.tolist()):
-        values = ",".join(f"{json.dumps(word)}:{numbers[row]}" for word, numbers in series.items())
-        yield f'{{"ph":"C","pid":{pid},"tid":0,"ts":{_micros(at + shift)},"name":{name},"args":{{{values}}}}}'
+    for at, value in zip(counter.at_ns.tolist(), counter.values.tolist(), strict=True):
+        arguments = f'{{"{counter.series}":{value}}}'
+        yield f'{{"ph":"C","pid":{pid},"tid":0,"ts":{_micros(at + shift)},"name":{name},"args":{arguments}}}'
 
 
 def _meta(name: str, pid: int, tid: int, arguments: dict[str, object]) -> str:
