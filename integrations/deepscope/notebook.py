@@ -31,7 +31,7 @@ from deepscope.records import Costs, Line, Profile
 from deepscope.records.places import NO_LINE, short_path, short_place
 from deepscope.report.findings import findings_entries
 from deepscope.report.flame import flame_tree
-from deepscope.report.places import place_name
+from deepscope.report.places import measured_words, place_name
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.text import text_report
 from deepscope.store import load_profile
@@ -143,8 +143,7 @@ def _flame(profile: Profile, file: str) -> str:
         if box.width >= _LEAST_WIDTH
     ]
     height = _ROW * (1 + max(box.depth for box in boxes))
-    time = "device time" if profile.metric == "device" else "operators' CPU time"
-    summary = f"<summary>Call paths by {time}</summary>"
+    summary = f"<summary>Call paths by {measured_words(profile)}</summary>"
     return f'<details>{summary}<div class="f" style="height:{height}px">{"".join(spans)}</div></details>'
 
 

@@ -76,11 +76,12 @@ def parsed_program(words: Sequence[str]) -> Command:
     return command
 
 
-def ask_consent(command: Command, *, yes: bool, what: str) -> None:
+def ask_consent(command: Command, budget_s: float, *, yes: bool) -> None:
     """Say what the program may still write, and go on if the user agrees."""
     from deepscope.trials.rendering import may_write
 
-    for line in (what, *may_write(command)):
+    tell(f"{command.target} is run again and again, for {budget_s:.0f} s at most")
+    for line in may_write(command):
         tell(line)
     if yes:
         return
@@ -171,7 +172,7 @@ def try_remedies(
 
     found = [] if profile is None else [one.code for one in profile.findings]
     chosen, rows = candidates(words, found)
-    ask_consent(command, yes=yes, what=f"{command.target} is run again and again, for {budget:.0f} s at most")
+    ask_consent(command, budget, yes=yes)
     options: list[str] = []
     with runs_of(command, budget) as runs:
         if chosen:
@@ -238,7 +239,7 @@ def verify(
     if (root := root_of(command.working, (before, after))) is not None:
         command = replace(command, root=root.resolve())
     profile = trace_of(command)
-    ask_consent(command, yes=yes, what=f"{command.target} is run again and again, for {budget:.0f} s at most")
+    ask_consent(command, budget, yes=yes)
     with runs_of(command, budget) as runs, sides(runs, before, after) as (old, new):
         session = TrialSession(runs, tell, steps=steps, unchanged=old)
         session.start()

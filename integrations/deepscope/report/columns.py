@@ -41,16 +41,9 @@ _SOURCE = (20, 0.25)
 def columns(
     by: str, rows: Sequence[Any], rest: Sequence[Any], profile: Profile, *, sort: str | None, width: int, styles: Styles
 ) -> list[TextColumn]:
-    """The columns of a table.
+    """The columns of the table `by` in `width` terminal cells; some tables sum up the `rest` of the rows in a last one.
 
-    Args:
-        by: the word of `--by`.
-        rows: what is shown.
-        rest: the rows that the limit left out; tables of lines and functions sum them up in a last row.
-        profile: where they come from.
-        sort: the key of `--sort`; None for the table's own.
-        width: of the whole table, in terminal cells.
-        styles: how shares are coloured.
+    `sort` is the key of `--sort`, None for the table's own.
     """
     if by in {"line", "function"}:
         return _lines(rows, rest, profile, field=table(by).field(sort), width=width, styles=styles)

@@ -13,6 +13,7 @@ from deepscope.quantities import share_text, time_text
 from deepscope.records import Collective, CounterSeries, Operator, Profile
 from deepscope.records.places import base_name, short_path
 from deepscope.report.event_names import readable
+from deepscope.report.places import measured_words
 from deepscope.trace.kinds import operator_kind
 
 _TIMES = {
@@ -112,7 +113,7 @@ def part_words(profile: Profile) -> str:
     view = profile.part_of.view
     words = (view.phase and f"phase {view.phase}", view.module and f"module {view.module}")
     part = _of(profile.totals.device_ns, profile.part_of.device_ns)
-    return printable(f"{' and '.join(filter(None, words))}: {part} of the {_measured(profile)}")
+    return printable(f"{' and '.join(filter(None, words))}: {part} of the {measured_words(profile)}")
 
 
 def row_words(profile: Profile, by: str, filters: Filters, rows: Sequence[Any], kept: Sequence[Any]) -> str:
@@ -123,12 +124,8 @@ def row_words(profile: Profile, by: str, filters: Filters, rows: Sequence[Any], 
     if by in _PARTS:
         own = sum(getattr(row, _PARTS[by]) for row in kept)
         whole = "" if profile.part_of is None else " of that part"
-        text += f" with {_of(own, profile.totals.device_ns)} of the {_measured(profile)}{whole}"
+        text += f" with {_of(own, profile.totals.device_ns)} of the {measured_words(profile)}{whole}"
     return printable(text)
-
-
-def _measured(profile: Profile) -> str:
-    return "device time" if profile.metric == "device" else "operators' CPU time"
 
 
 def _of(part: int, whole: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from deepscope.printable import printable
 from deepscope.records import PartKey, Profile
 from deepscope.records.places import NO_LINE, short_path, short_place
-from deepscope.report.places import Depth, Metric, Stack, place_name, stacks
+from deepscope.report.places import Depth, Metric, Stack, measured_words, place_name, stacks
 
 FlameMetric = Literal["device", "backward", "cpu"]
 
@@ -150,7 +150,7 @@ def speedscope_report(profile: Profile, depth: Depth = "kernel", metric: Metric 
     ]
     frames.append({"name": NO_LINE})
     frames += map(_speedscope_frame, profile.places)
-    device = "device time" if profile.metric == "device" else "operators' CPU time"
+    device = measured_words(profile)
     views: list[tuple[str, Callable[[Stack], int]]] = [
         (device, lambda stack: stack.device_ns),
         (f"{device}, backward", lambda stack: stack.backward_device_ns),

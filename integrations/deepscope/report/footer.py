@@ -12,6 +12,7 @@ from deepscope.records import Costs, Function, Library, Line, Profile, TraceInfo
 from deepscope.records.places import short_place
 from deepscope.report.counters import busy_words, counter_words
 from deepscope.report.layout import shown_words
+from deepscope.report.places import measured_words
 from deepscope.report.step_times import step_times_words
 from deepscope.report.why_words import no_word, why_words
 
@@ -42,14 +43,7 @@ _COMPOSED = "torch.nn.modules.transformer"
 
 
 def footer(profile: Profile, by: str, rows: Sequence[Any], left_out: int) -> Iterator[tuple[str, str]]:
-    """Entries of the foot, each a title and its printable text.
-
-    Args:
-        profile: what is reported.
-        by: the table that was shown.
-        rows: the rows shown.
-        left_out: how many rows the limit left out.
-    """
+    """Entries of the foot, each a title and its printable text, below some rows of the table `by`."""
     if left_out:
         yield "more", shown_words(len(rows), len(rows) + left_out)
     if profile.totals.device_ns:
@@ -93,7 +87,7 @@ def _resolved(profile: Profile) -> str:
     whole = found.line_ns + found.function_ns + found.module_ns + found.none_ns
     parts = ((found.line_ns, "at lines"), (found.function_ns, "at functions"), (found.module_ns, "at modules"))
     known = share_text(whole - found.none_ns, whole) or "0%"
-    what = "device time" if profile.metric == "device" else "operators' CPU time"
+    what = measured_words(profile)
     places = [(share_text(part, whole), name) for part, name in parts if part]
     if len(places) == 1:
         return f"{known} of the {what} is known {places[0][1]}"

@@ -24,6 +24,11 @@ def place_name(kind: PartKind, name: str) -> str:
     return printable(readable(name) if kind in {"operator", "kernel"} else name)
 
 
+def measured_words(profile: Profile) -> str:
+    """What self times of a profile are."""
+    return "device time" if profile.metric == "device" else "operators' CPU time"
+
+
 class Sources:
     """Source texts as they ran: from the trace, else from the file itself when its hash is the recorded one."""
 

@@ -21,6 +21,7 @@ from deepscope.report.filters import NO_FILTERS, Filters, event_names
 from deepscope.report.json_report import filters_object, plain
 from deepscope.report.layout import Styles, TextColumn, render, shown_words
 from deepscope.report.operator_columns import kind_columns, measured_columns
+from deepscope.report.places import measured_words
 from deepscope.report.table_column import ColumnOf, field, text_columns
 from deepscope.report.text import MIN_WIDTH, entries_text, header
 from deepscope.trace.kinds import operator_kind
@@ -195,9 +196,8 @@ def top_text(
 def _words(profile: Profile, found: Ranking, question: TopQuestion, shown: Sequence[TopRow]) -> str:
     noun = "types of operators" if question.by == "type" else "operators"
     order = {"self": "self time"}.get(question.sort, question.sort.replace("-", " "))
-    what = "device time" if profile.metric == "device" else "operators' CPU time"
     share = number_text(sum(row.share for row in shown), "share")
-    text = f"{len(shown):,} of {found.of:,} {noun} by {order}, with {share} of the {what} of all"
+    text = f"{len(shown):,} of {found.of:,} {noun} by {order}, with {share} of the {measured_words(profile)} of all"
     chosen = question.filters.words()
     return text + (f"; {', '.join(chosen)}" if chosen else "") + _OF_CALLS[question.aggregate]
 
