@@ -13,6 +13,7 @@ from assistant_calls import SKILL, documented_commands, steps_of_the_skill, toke
 from deepscope.analysis.findings import RULES
 from deepscope.cli.entry import deepscope
 from deepscope.cli.skill import DEFAULT, FOLDERS, skill_folder
+from deepscope.errors import DeepScopeError
 
 PAGES = sorted(SKILL.rglob("*.md"))
 FIELDS = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -130,3 +131,10 @@ def test_a_changed_file_is_overwritten_only_by_force(tmp_path: Path, monkeypatch
     code, output = install(tmp_path, monkeypatch, "--force")
     assert (code, output.count(": written"), output.count(": is there already")) == (0, 2, 2 * len(PAGES) - 2)
     assert changed.read_bytes() == lost.read_bytes() == (SKILL / "SKILL.md").read_bytes()
+
+
+def test_the_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "taken").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DeepScopeError, match=r"^taken/deepscope/.*: cannot be written: "):
+        deepscope.main(["skill", "install", "./free", "./taken"], standalone_mode=False)

@@ -50,8 +50,9 @@ def install(where: Sequence[str], force: bool) -> None:
         for path, text in copies:
             is_same = path.is_file() and path not in different
             if not is_same:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(text)
+                with writing(str(path)):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(text)
             click.echo(printable(f"{path}: {'is there already' if is_same else 'written'}"))
 
 
