@@ -8,7 +8,7 @@ import msgspec
 
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
-from deepscope.records import Collective, CriticalLine, CriticalTimes, HostThread, OverviewRow, Profile, Step, Stream
+from deepscope.records import Collective, CriticalLine, HostThread, OverviewRow, Profile, Step, Stream
 from deepscope.report.table_column import ColumnOf, field, share_column
 
 _SECTIONS = {
@@ -240,12 +240,6 @@ def critical_columns(profile: Profile) -> list[ColumnOf]:
     ]
 
 
-def _longest_kinds(times: CriticalTimes) -> list[tuple[str, int]]:
-    """What the time on the path is, in words, the longest first."""
-    found = [(words, int(getattr(times, name))) for name, words in _WORDS.items()]
-    return sorted((one for one in found if one[1]), key=lambda one: -one[1])
-
-
 def critical_entries(profile: Profile) -> Iterator[tuple[str, str]]:
     """Entries of the report's head, each a title and its printable text."""
     found = profile.critical
@@ -253,7 +247,9 @@ def critical_entries(profile: Profile) -> Iterator[tuple[str, str]]:
         return
     has_steps = bool(profile.totals.steps) or profile.step is not None
     mean = f"{time_text(found.critical_ns / found.steps)} {'a step' if has_steps else 'in all, without steps'}"
-    made_of = ", ".join(f"{words} {share_text(ns, found.critical_ns)}" for words, ns in _longest_kinds(found))
+    kinds = [(words, int(getattr(found, name))) for name, words in _WORDS.items()]
+    longest = sorted((one for one in kinds if one[1]), key=lambda one: -one[1])
+    made_of = ", ".join(f"{words} {share_text(ns, found.critical_ns)}" for words, ns in longest)
     yield "path", f"{mean}: {made_of}"
     times = "times are means of a step" if has_steps else "times are those of the whole trace"
     if profile.totals.ranks > 1:
