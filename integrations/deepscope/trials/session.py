@@ -104,11 +104,6 @@ class TrialSession:
         self.second = self._run(side)
 
     @property
-    def is_repeatable(self) -> bool:
-        """Whether the unchanged program has the same losses in each run."""
-        return is_repeatable(self.first, self.second)
-
-    @property
     def left_s(self) -> float:
         """What is left of the budget."""
         return self._runs.left_s
@@ -191,7 +186,7 @@ class TrialSession:
         """The losses of all changed runs beside the unchanged ones; the worst of them counts."""
         if not self.first.losses:
             return ComparedLosses("not comparable", "the program made no backward pass")
-        if not self.is_repeatable:
+        if not is_repeatable(self.first, self.second):
             return ComparedLosses("not comparable", "two unchanged runs have different losses")
         found = [self._one(side, answer, None) for answer in answers]
         if all(one.losses in {"identical", "within rounding"} for one in found):
