@@ -49,22 +49,24 @@ class Background(Generic[K, T]):
             Exception: what making it raised; the next question tries again.
         """
         with self._lock:
-            job = self._jobs.get(key)
             if self._is_closed:
                 raise CancelledLoadError(_CLOSED)
+            job = self._jobs.get(key)
             if job is None:
                 job = self._jobs[key] = _Job(size)
                 job.future = self._threads.submit(make, job.advance)
             self._jobs.move_to_end(key)
-            for old in [name for name, one in self._jobs.items() if one.is_done][: -self._kept or None]:
+            finished = [name for name, one in self._jobs.items() if one.future.done()]
+            for old in finished[: -self._kept]:
                 del self._jobs[old]
+        if not wait([job.future], timeout=PATIENCE_SECONDS).done:
+            raise NotYetError(*job.progress)
         try:
-            return job.result()
-        except NotYetError:
-            raise
+            return job.future.result()
         except BaseException:
             with self._lock:
-                self._jobs.pop(key, None)
+                if self._jobs.get(key) is job:  # else another question tries again already
+                    del self._jobs[key]
             raise
 
     def close(self) -> None:
@@ -77,21 +79,13 @@ class Background(Generic[K, T]):
 
 
 class _Job(Generic[T]):
-    def __init__(self, size: int) -> None:
-        self._progress = (0, size)
-        self.is_cancelled = False
-        self.future: Future[T] = Future()
+    future: Future[T]
 
-    @property
-    def is_done(self) -> bool:
-        return self.future.done()
+    def __init__(self, size: int) -> None:
+        self.progress = (0, size)
+        self.is_cancelled = False
 
     def advance(self, done: int, total: int) -> None:
         if self.is_cancelled:
             raise CancelledLoadError(_CLOSED)
-        self._progress = (done, total)
-
-    def result(self) -> T:
-        if not wait([self.future], timeout=PATIENCE_SECONDS).done:
-            raise NotYetError(*self._progress)
-        return self.future.result()
+        self.progress = (done, total)
