@@ -61,6 +61,17 @@ def test_the_frameworks_own_cost_is_a_row_and_no_part_of_the_line_that_calls_it(
     assert shown["train.py:5"] == (22 * MS / profile.totals.steps, 22 * MS / found.wholes[0])
 
 
+def test_heat_is_relative_to_what_lines_are_shown_to_cost() -> None:
+    profile = built_profiles.training()
+    largest = lines(OneProfile(profile), Choice()).largest
+    profile.lines[2].framework_ns = 400 * MS
+    profile.lines[2].cost_ns += 400 * MS
+    profile.lines[2].idle_ns += 400 * MS
+    found = text_of(profile, TRAIN)
+    assert found.largest == largest
+    assert max(row.values[0] for row in found.rows) <= largest[0]
+
+
 def test_a_line_in_two_functions_is_one_row_whose_totals_are_not_added() -> None:
     profile = built_profiles.training()
     profile.lines.append(built_profiles.line(MODEL, 42, "Net.forward.<locals>.<listcomp>", 2 * MS))

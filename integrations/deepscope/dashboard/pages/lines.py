@@ -121,10 +121,7 @@ def lines(library: Library, question: Choice) -> Lines:
     about = framework_words(profile)
     return Lines(
         columns=described(numbers),
-        wholes=[
-            sum(values) if one.is_sum else None
-            for one, values in zip(numbers, zip(*_partition(profile, rest, numbers), strict=True), strict=True)
-        ],
+        wholes=_sums_of([*profile.lines, *rest], profile, numbers),
         largest=_largest(profile, numbers),
         files=files[:FILES],
         rest=[
@@ -227,10 +224,6 @@ def values_of(row: Numbers, profile: Profile, numbers: Iterable[ColumnOf]) -> li
     return [round(float(one.value(own) or 0)) for one in numbers]
 
 
-def _partition(profile: Profile, rest: Iterable[Numbers], numbers: Sequence[ColumnOf]) -> list[list[int]]:
-    return [values_of(row, profile, numbers) for row in (*profile.lines, *rest)]
-
-
 def _sums_of(rows: Sequence[Numbers], profile: Profile, numbers: Sequence[ColumnOf]) -> list[int | None]:
     """The sums over rows; None for what does not add up."""
     columns = zip(*(values_of(row, profile, numbers) for row in rows), strict=True)
@@ -287,9 +280,9 @@ def _name(profile: Profile, path: str) -> str:
     return name if path.startswith("/") else name.replace("\\", "/")
 
 
-def _largest(profile: Profile, numbers: Iterable[ColumnOf]) -> list[int]:
-    rows: list[Numbers] = [*profile.lines, *profile.library_lines]
-    return [max((round(float(one.value(row) or 0)) for row in rows), default=0) for one in numbers]
+def _largest(profile: Profile, numbers: Sequence[ColumnOf]) -> list[int]:
+    rows = [values_of(row, profile, numbers) for row in (*profile.lines, *profile.library_lines)]
+    return [max(column) for column in zip(*rows, strict=True)] or [0] * len(numbers)
 
 
 def _text(profile: Profile, path: str) -> tuple[list[str], str]:
