@@ -16,6 +16,9 @@ from click.testing import CliRunner
 from asking import Asking
 from deepscope.cli.compare import compare as command_of
 from deepscope.comparison import NUMBERS, TABLES
+from deepscope.dashboard.answer import Choice
+from deepscope.dashboard.library import Library
+from deepscope.dashboard.pages.compare import _one_before
 from deepscope.dashboard.pages.tables import word
 from recorded_traces import OWN_TRACES
 from simulated_runs import noisy_times, simulated
@@ -168,3 +171,14 @@ def test_it_is_so_for_recorded_traces(tmp_path: Path, by: str) -> None:
         agree(page, command(*sorted(tmp_path.iterdir()), "--by", by))
     finally:
         asking.close()
+
+
+def test_a_run_that_went_while_it_was_asked_about_has_no_run_before(
+    runs: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = Library([str(runs[0].parent)])
+    gone = library.run(Choice())
+    monkeypatch.setattr(library, "run", lambda _: gone)
+    monkeypatch.setattr(library, "runs", list)
+    assert _one_before(library, Choice()) == ""
+    library.close()

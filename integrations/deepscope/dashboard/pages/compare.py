@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import dropwhile
 from typing import Literal
 
 import msgspec
@@ -125,8 +126,7 @@ def _one_before(library: Library, question: Choice) -> str:
         earlier = [number for number in windows if number < chosen.window]
         if earlier:
             return f"{chosen.base}{WINDOW_MARK}{max(earlier)}"
-    names = [one.id for one in library.runs()]
-    older = library.runs()[names.index(chosen.base) + 1 :]
+    older = list(dropwhile(lambda one: one.id != chosen.base, library.runs()))[1:]
     alike = [one for one in older if one.program == chosen.program != ""]
     mine = library.profile(question) if alike else None
     for one in alike[:_LOOKED_AT]:
