@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from deepscope.analysis.verdict import Reason, limit_of
+from deepscope.analysis.verdict import Reason
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.below import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.lines import notes_of, values_of
+from deepscope.dashboard.pages.operators import rated_work
 from deepscope.dashboard.pages.tables import in_page_words, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
@@ -263,12 +264,8 @@ _ON_CPU = _ON_DEVICE | {
 
 def _causes(profile: Profile, row: Line) -> list[LineCause]:
     names = _ON_DEVICE if profile.metric == "device" else _ON_CPU
-    times = dict.fromkeys(names, 0)
-    for rate in row.why.rates:
-        times[limit_of(rate, profile.peaks)[0] if profile.peaks is not None else ""] += rate.device_ns
-    for field in names:
-        if field.endswith("_ns"):
-            times[field] = getattr(row.why, field)
+    rated = rated_work(row.why, profile.peaks)
+    times = {key: getattr(row.why, key) if key.endswith("_ns") else rated[key] for key in names}
     whole = sum(times.values())
     return [
         LineCause(name=names[key][0], help=names[key][1], time_ns=time_ns, share=time_ns / whole)

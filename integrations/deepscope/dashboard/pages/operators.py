@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from deepscope.analysis.verdict import limit_of
 from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.below import NamedTime, OwnerLine, kernels_below, lines_with
@@ -15,6 +17,9 @@ from deepscope.records import Detail, Kernel, KernelKind, Operator, OperatorInDe
 from deepscope.report.event_names import readable, shapes_text
 from deepscope.report.operator_columns import kernel_columns, kind_columns, operator_columns
 from deepscope.report.top_report import TopQuestion, TopRow, ranking
+from deepscope.report.why_words import no_word, why_words
+from deepscope.trace.kinds import operator_kind
+from deepscope.trace.names import parse_call_stack
 
 Grouping = Literal["name", "shapes", "stacks", "type"]
 _DETAILS: dict[Grouping, tuple[Detail, ...]] = {
@@ -70,6 +75,11 @@ def operator_key(row: Operator | TopRow) -> str:
     return key_of(row.name)
 
 
+def named_operator(row: Operator) -> NamedTime:
+    """An operator with its own device time."""
+    return NamedTime(key=operator_key(row), label=word(readable(row.name)), time_ns=row.self_device_ns, calls=row.calls)
+
+
 def operator_table(profile: Profile, by: Grouping, rows: Sequence[Operator | TopRow]) -> Table:
     """The rows as a table."""
     columns = kind_columns(profile) if by == "type" else operator_columns(profile, _DETAILS[by])
@@ -119,14 +129,7 @@ def kernel(library: Library, question: KernelAsked) -> KernelDetails:
     return KernelDetails(
         name=printable(row.name)[:_LONGEST],
         kind=row.kind,
-        operator=None
-        if launcher is None
-        else NamedTime(
-            key=key_of(launcher.name),
-            label=word(readable(launcher.name)),
-            time_ns=launcher.self_device_ns,
-            calls=launcher.calls,
-        ),
+        operator=named_operator(launcher) if launcher is not None else None,
         lines=lines_with(profile, "kernel", row.name),
     )
 
@@ -204,8 +207,6 @@ def operator_variants(library: Library, question: OperatorAsked) -> OperatorVari
 
 
 def _details(profile: Profile, row: Operator) -> OperatorDetails:
-    from deepscope.report.why_words import no_word, why_words
-
     device = profile.metric == "device"
     detail = row if isinstance(row, OperatorInDetail) else None
     return OperatorDetails(
@@ -222,9 +223,6 @@ def _details(profile: Profile, row: Operator) -> OperatorDetails:
 
 
 def _kind(profile: Profile, kind: str) -> OperatorDetails:
-    from deepscope.report.event_names import readable
-    from deepscope.trace.kinds import operator_kind
-
     members = [one for one in profile.operators if operator_kind(one.name) == kind]
     return OperatorDetails(
         name=word(kind),
@@ -235,23 +233,16 @@ def _kind(profile: Profile, kind: str) -> OperatorDetails:
         stack=[],
         kernels=[],
         lines=[],
-        operators=[
-            NamedTime(key=key_of(one.name), label=word(readable(one.name)), time_ns=one.self_device_ns, calls=one.calls)
-            for one in sorted(members, key=lambda one: -one.self_device_ns)
-        ],
+        operators=[named_operator(one) for one in sorted(members, key=lambda one: -one.self_device_ns)],
     )
 
 
 def causes_of(why: Why, peaks: Peaks | None, *, device: bool) -> Iterator[tuple[str, int]]:
     """The parts of a cost in words; they sum to it."""
-    from deepscope.analysis.verdict import limit_of
-
-    roofs = {"compute-bound": 0, "memory-bound": 0, "": 0}
-    for rate in why.rates:
-        roofs[limit_of(rate, peaks)[0] if peaks is not None else ""] += rate.device_ns
-    yield "compute", roofs["compute-bound"]
-    yield "memory", roofs["memory-bound"]
-    yield "work whose limit is not known", roofs[""] + why.unknown_ns
+    rated = rated_work(why, peaks)
+    yield "compute", rated["compute-bound"]
+    yield "memory", rated["memory-bound"]
+    yield "work whose limit is not known", rated[""] + why.unknown_ns
     yield "short kernels" if device else "dispatch", why.short_ns
     yield "communication", why.communication_ns
     yield "copies", why.copies_ns
@@ -263,9 +254,15 @@ def causes_of(why: Why, peaks: Peaks | None, *, device: bool) -> Iterator[tuple[
     yield "idle, the CPU does other work" if device else "Python", why.host_ns
 
 
-def _stack(stack: str, profile: Profile) -> list[Spot]:
-    from deepscope.trace.names import parse_call_stack
+def rated_work(why: Why, peaks: Peaks | None) -> dict[str, int]:
+    """Nanoseconds of work whose bytes are known, by what limits it: `compute-bound`, `memory-bound`, "" for unknown."""
+    found: dict[str, int] = defaultdict(int)
+    for rate in why.rates:
+        found[limit_of(rate, peaks)[0] if peaks is not None else ""] += rate.device_ns
+    return found
 
+
+def _stack(stack: str, profile: Profile) -> list[Spot]:
     root = profile.trace.project_root
     return [
         Spot(

@@ -7,9 +7,9 @@ from typing import Literal, TypeVar
 
 from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.below import NamedTime
-from deepscope.dashboard.pages.operators import kernel_key, operator_key
+from deepscope.dashboard.pages.operators import kernel_key, named_operator
 from deepscope.dashboard.pages.tables import key_of, place_words, word
-from deepscope.records import PHASES, FrameworkPart, Kernel, Line, Operator, Profile
+from deepscope.records import PHASES, FrameworkPart, Kernel, Line, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.module_columns import Branch, folded_modules
 
@@ -185,7 +185,7 @@ def work_of(profile: Profile) -> list[WorkList]:
     modules = [] if len(profile.modules) < 2 else _largest(folded_modules(profile.modules), _of_module)
     found: list[WorkList] = [
         WorkList(page="modules", title="Modules", rows=modules, whole_ns=whole),
-        WorkList(page="operators", title="Operators", rows=_largest(profile.operators, _of_operator), whole_ns=whole),
+        WorkList(page="operators", title="Operators", rows=_largest(profile.operators, named_operator), whole_ns=whole),
         WorkList(page="kernels", title="Kernels", rows=_largest(profile.kernels, _of_kernel), whole_ns=whole),
     ]
     return [one for one in found if one.rows]
@@ -206,10 +206,6 @@ def _of_module(row: Branch) -> NamedTime:
         time_ns=module.self_device_ns,
         calls=module.calls,
     )
-
-
-def _of_operator(row: Operator) -> NamedTime:
-    return NamedTime(key=operator_key(row), label=word(readable(row.name)), time_ns=row.self_device_ns, calls=row.calls)
 
 
 def _of_kernel(row: Kernel) -> NamedTime:
