@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from deepscope.dashboard.answer import encoded
+from deepscope.dashboard.answer import Question, encoded
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.compare import compare
@@ -36,6 +36,7 @@ from deepscope.dashboard.pages.timeline import (
     timeline_window,
 )
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, in_python
+from deepscope.printable import printable
 
 QUESTIONS: dict[str, Callable[..., Any]] = {
     one.__name__: one
@@ -76,7 +77,6 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 }
 """By name: functions of a `Library` and a `Question`, whose annotations say what they take and answer."""
 
-
 _LOG = logging.getLogger(__name__)
 
 
@@ -105,7 +105,7 @@ class Application:
         if ask is None:
             return _failure(404, f"no such question: {name[:100]}")
         try:
-            question = msgspec.convert(dict(query), _takes(name), strict=False)
+            question = msgspec.convert(dict(query), question_type(name), strict=False)
             reply = Reply(200, encoded(ask(self.library, question)))
         except NotYetError as error:
             reply = Reply(202, msgspec.json.encode({"progress": {"done": error.done, "total": error.total}}))
@@ -128,8 +128,10 @@ class Application:
 
 
 @cache
-def _takes(name: str) -> Any:
-    return get_type_hints(QUESTIONS[name])["question"]
+def question_type(name: str) -> type[Question]:
+    """What a question takes."""
+    kind: type[Question] = get_type_hints(QUESTIONS[name])["question"]
+    return kind
 
 
 def _named(name: str, value: object) -> str:
@@ -138,6 +140,4 @@ def _named(name: str, value: object) -> str:
 
 
 def _failure(status: int, message: str) -> Reply:
-    from deepscope.printable import printable
-
     return Reply(status, msgspec.json.encode({"error": printable(message)[:2000]}))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 
-from deepscope.dashboard.answer import Choice, Question, Table, encoded
-from deepscope.dashboard.application import QUESTIONS
+from deepscope.dashboard.answer import Choice, Table, encoded
+from deepscope.dashboard.application import QUESTIONS, question_type
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.flame import Flame
 from deepscope.dashboard.pages.line import LineDetails
@@ -188,7 +188,7 @@ def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict
         budget: how much there may be.
     """
     found: dict[str, msgspec.Raw] = {}
-    seen: dict[bytes, str] = {}
+    known: dict[bytes, str] = {}
     for name, one in EMBEDDED.items():
         left = budget.text_bytes
         for words in one.queries(profile, library):
@@ -199,24 +199,23 @@ def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict
                 if len(body) > left:
                     continue
                 left -= len(body)
-            first = seen.setdefault(body, key_of(name, words))
-            found[key_of(name, words)] = msgspec.Raw(
-                body if first == key_of(name, words) else msgspec.json.encode(first)
-            )
+            key = key_of(name, words)
+            first = known.setdefault(body, key)
+            found[key] = msgspec.Raw(body if first == key else msgspec.json.encode(first))
     return found
 
 
 def key_of(name: str, words: Words) -> str:
     """The name of an answer, as `source/embedded.ts` makes it: the query as a browser's URLSearchParams writes it."""
-    said = {key: _word(value) for key, value in sorted(_said(words).items())}
-    return f"{name}?{urlencode(said, safe='*').replace('~', '%7E')}"
+    query = {key: _in_address(value) for key, value in sorted(_given(words).items())}
+    return f"{name}?{urlencode(query, safe='*').replace('~', '%7E')}"
 
 
-def _said(words: Words) -> Words:
+def _given(words: Words) -> Words:
     return {key: value for key, value in words.items() if value not in (None, "", [])}
 
 
-def _word(value: Any) -> str:
+def _in_address(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
@@ -225,7 +224,7 @@ def _word(value: Any) -> str:
 
 
 def _answer(library: Library, name: str, words: Words, budget: Budget) -> bytes | None:
-    question = msgspec.convert(_said(words), _takes(name), strict=False)
+    question = msgspec.convert(_given(words), question_type(name), strict=False)
     try:
         answer = QUESTIONS[name](library, question)
         for table in _tables(answer):
@@ -238,11 +237,6 @@ def _answer(library: Library, name: str, words: Words, budget: Budget) -> bytes 
     except Exception:  # noqa: BLE001  one page less, and not no file
         _LOG.exception("%s is left out of the file", name)
         return None
-
-
-def _takes(name: str) -> type[Question]:
-    kind: type[Question] = get_type_hints(QUESTIONS[name])["question"]
-    return kind
 
 
 def _tables(answer: Any) -> Iterator[Table]:

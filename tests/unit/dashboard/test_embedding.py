@@ -97,7 +97,7 @@ def test_one_faulty_answer_is_left_out_and_texts_share_a_budget(
 
     names = ["broken", "other", "a", "bb", "cccccc", "d"]
     monkeypatch.setitem(QUESTIONS, "texts", texts)
-    monkeypatch.setattr(embedding, "_takes", lambda _: Asked)
+    monkeypatch.setattr(embedding, "question_type", lambda _: Asked)
     one = Embedded(lambda *_: ({"file": name} for name in names), is_bounded=True)
     monkeypatch.setattr(embedding, "EMBEDDED", {"texts": one})
     profile = built_profiles.training()

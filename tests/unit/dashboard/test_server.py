@@ -399,7 +399,7 @@ def test_each_failure_has_its_status_and_the_next_question_is_answered(
     monkeypatch.setitem(QUESTIONS, "fails", fails)
     from deepscope.dashboard import application
 
-    monkeypatch.setattr(application, "_takes", lambda _: Choice)
+    monkeypatch.setattr(application, "question_type", lambda _: Choice)
     got = asked(port, "/api/fails", OK)
     assert got.status == status
     if status == 202:
