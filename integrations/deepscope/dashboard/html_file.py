@@ -70,13 +70,11 @@ class OneProfile(Library):
         Raises:
             OptionError: another one is asked for.
         """
-        whole = msgspec.structs.replace(choice, rank=None)
-        if choice.rank in self._of_rank and whole == Choice():
-            return self._of_rank[choice.rank]
-        chosen = [choice.run, choice.rank, choice.stage, choice.step, choice.phase, choice.module]
-        if details or chosen != ["", None, None, None, "", ""]:
+        part = (choice.run, choice.stage, choice.step, choice.phase, choice.module)
+        found = self._profile if choice.rank is None else self._of_rank.get(choice.rank)
+        if found is None or details or part != ("", None, None, "", ""):
             raise OptionError("run", choice.run, "a file has one profile")
-        return self._profile
+        return found
 
     def ranks(self, choice: Choice) -> RanksOfRun:
         """Each rank's own numbers."""

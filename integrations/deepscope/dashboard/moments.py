@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -78,7 +77,7 @@ class LiveMemory:
     blocks that are known to have been live should they be more."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MemoryMoments:
     """The memory of a trace's devices; columns of shape (b,), one row a block."""
 
@@ -91,21 +90,16 @@ class MemoryMoments:
     module: Int64
     """The innermost module that it was allocated in, -1 for none."""
 
-    @cached_property
-    def _by_name(self) -> dict[str, DeviceMoments]:
-        return {one.name: one for one in self.devices}
-
     def device(self, name: str) -> DeviceMoments:
         """A device; "" for the first.
 
         Raises:
             OptionError: the trace has no memory of such a device.
         """
-        found = self._by_name.get(name) if name else next(iter(self.devices), None)
+        found = next((one for one in self.devices if name in {"", one.name}), None)
         if found is None:
-            raise OptionError(
-                "device", name, f"no memory of it is here; there is: {', '.join(self._by_name) or 'none'}"
-            )
+            names = ", ".join(one.name for one in self.devices)
+            raise OptionError("device", name, f"no memory of it is here; there is: {names or 'none'}")
         return found
 
     def held_at(self, device: DeviceMoments, at_ns: int, by: Owner) -> LiveMemory:

@@ -8,12 +8,8 @@ from statistics import median
 from deepscope.dashboard.answer import CellKind, Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import in_page_words, table_of, whole_place, word
-from deepscope.ranks.detail import RankDetail, rank_detail
-from deepscope.ranks.results import (
-    PairRow,
-    RanksReport,
-    Straggler,
-)
+from deepscope.ranks.detail import rank_detail
+from deepscope.ranks.results import PairRow, RanksReport, Straggler
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
 from deepscope.report.ranks.forms import CAUSES, answer, figure_words, late_words
 from deepscope.report.ranks.heat_map import LEVELS
@@ -47,6 +43,7 @@ _CLOCK_STATE = ColumnOf(
     lambda row: "not aligned: no collective leads to it" if row.offset_ns is None else "",
     rank=2,
 )
+_FUNCTION = field("function", "function", "text", rank=4)
 LATE = 5
 MATRIX_RANKS = 32
 """Of so many ranks at most the messages are shown as a matrix; of more the largest pairs."""
@@ -217,7 +214,7 @@ def _late_rank(of: Straggler, root: str) -> LateRank:
 
 def _figures(report: RanksReport) -> list[Figure]:
     rows = report.ranks
-    count = max(len(rows), 1)
+    count = len(rows)
     communication = sum(row.communication_ns for row in rows)
     exposed = sum(row.exposed_ns for row in rows)
     own = [row.own_ns for row in rows]
@@ -225,12 +222,12 @@ def _figures(report: RanksReport) -> list[Figure]:
     found = [
         Figure(label="ranks", value=len(rows), kind="count", help="Of which there is a trace."),
         Figure(
-            label=f"{step}, slowest rank", value=max((row.step_ns for row in rows), default=0), kind="time",
+            label=f"{step}, slowest rank", value=max(row.step_ns for row in rows), kind="time",
             help="The longest mean length of a step."
             if step == "step" else "The longest recording of a rank.",
         ),
         Figure(
-            label="own time, spread", value=max(own) - min(own) if own else 0, kind="time",
+            label="own time, spread", value=max(own) - min(own), kind="time",
             help=f"Between the ranks with the longest and the shortest {step}, communication left out.",
         ),
         Figure(
@@ -309,9 +306,9 @@ def rank(library: Library, question: RankChoice) -> RankPage:
     """A rank in detail."""
     found = library.ranks(question)
     detail = rank_detail(found.summaries, found.report, question.of)
-    clock = detail.clock
-    is_known = clock is not None and clock.offset_ns is not None
+    clock = detail.clock if detail.clock is not None and detail.clock.offset_ns is not None else None
     numbers = [one for one in detail.numbers if not one.name.startswith("part: ")]
+    work_title = "Operators and kernels that differ most" if detail.others else "The largest operators and kernels"
     return RankPage(
         rank=detail.row.rank,
         has_steps=found.report.has_steps,
@@ -332,21 +329,11 @@ def rank(library: Library, question: RankChoice) -> RankPage:
             )
             for one in detail.numbers[len(numbers) :]
         ],
-        lines=_lines(detail),
+        lines=table_of("rank_lines", "Lines on the critical path", [*lines_beside(detail), _FUNCTION], detail.lines),
         collectives=table_of("rank_own_collectives", "Its collectives", collectives_beside(detail), detail.collectives),
         comes_last=table_of("rank_comes_last", "Collectives", COLLECTIVE_COLUMNS, detail.late),
         pairs=table_of("rank_own_pairs", "Point to point", _PAIR, detail.pairs),
-        work=_work(detail),
+        work=table_of("rank_work", work_title, work_beside(detail), detail.work),
         offset_ns=clock.offset_ns if clock is not None else None,
-        residual_ns=clock.residual_ns if clock is not None and is_known else None,
+        residual_ns=clock.residual_ns if clock is not None else None,
     )
-
-
-def _lines(detail: RankDetail) -> Table:
-    columns = [*lines_beside(detail), field("function", "function", "text", rank=4)]
-    return table_of("rank_lines", "Lines on the critical path", columns, detail.lines)
-
-
-def _work(detail: RankDetail) -> Table:
-    title = "Operators and kernels that differ most" if detail.others else "The largest operators and kernels"
-    return table_of("rank_work", title, work_beside(detail), detail.work)
