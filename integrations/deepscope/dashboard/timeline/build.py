@@ -32,7 +32,7 @@ def build_timeline(of: Attribution) -> TimelineColumns:
     modules = find_modules(trace, of.calls)
     phases = _phases(of, find_phases(trace, of.calls, of.operators, modules, of.training))
     steps = step_events(trace) & (trace.events.thread == of.training.thread)
-    placement = place_on_tracks(trace, of.training.thread, has_steps=bool(steps.any()) or len(phases.phase) > 0)
+    placement = place_on_tracks(trace, of.training.thread, steps, has_steps=bool(steps.any()) or len(phases.phase) > 0)
     layout = _lay_out(trace, placement, phases)
     own = _own(of, modules, len(phases.phase))
     has_device = of.work.metric == "device"

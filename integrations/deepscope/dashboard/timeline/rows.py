@@ -9,7 +9,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import depth, nearest
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
-from deepscope.analysis.ownership.calls import CPU_KINDS, step_events
+from deepscope.analysis.ownership.calls import CPU_KINDS
 from deepscope.dashboard.timeline.answers import Track, TrackKind
 from deepscope.dashboard.timeline.columns import MOST_ROWS
 from deepscope.printable import printable
@@ -159,19 +159,20 @@ class Placement:
     """The tracks that several threads or streams share."""
 
 
-def place_on_tracks(trace: Trace, training_thread: int, *, has_steps: bool) -> Placement:
-    """The tracks of a trace. With `has_steps` the first is that of the steps, which has the training thread's."""
+def place_on_tracks(trace: Trace, training_thread: int, steps: Mask, *, has_steps: bool) -> Placement:
+    """The tracks of a trace. With `has_steps` the first is that of the steps: of these events, and of phases."""
     events = trace.events
     on_device = of_kind(trace, Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.DEVICE_SPAN)
     lane = events.thread.astype(np.int64) * 2 + on_device
-    steps = step_events(trace) & (events.thread == training_thread) if has_steps else np.zeros(len(events), np.bool_)
     lane[steps] = -1
     counts = np.bincount(lane[~steps], minlength=2 * len(trace.threads))
     used = np.flatnonzero(counts)
     own = used[np.argsort(-counts[used], kind="stable")[:MOST_TRACKS]]
     if training_thread >= 0 and counts[2 * training_thread]:
         own = distinct_values(np.append(own, 2 * training_thread))
-    ordered = _ordered(trace, own, training_thread, lane)
+    sample = np.full(2 * len(trace.threads) + 1, -1, np.int64)  # the last place is that of the steps
+    sample[lane[::-1]] = np.arange(len(lane))[::-1]
+    ordered = _ordered(trace, own, training_thread, lane, sample)
     tracks = [_track("steps", "steps")] if has_steps else []
     number = np.full(2 * len(trace.threads) + 1, -1, np.int64)  # the last place is that of the steps
     number[-1] = 0
@@ -183,7 +184,9 @@ def place_on_tracks(trace: Trace, training_thread: int, *, has_steps: bool) -> P
             shared.append(_share(tracks, number, others, side=1))
         number[one] = len(tracks)
         tracks.append(
-            _of_stream(trace, one, lane) if one % 2 else _of_thread(trace, one // 2, training_thread, several)
+            _of_stream(trace, one, int(sample[one]))
+            if one % 2
+            else _of_thread(trace, one // 2, training_thread, several)
         )
     shared += [_share(tracks, number, others, side=side) for side in (1, 0) if len(others[side])]
     for place, track in enumerate(tracks):
@@ -200,8 +203,11 @@ def _share(tracks: list[Track], number: Int64, others: dict[int, Int64], *, side
     return len(tracks) - 1
 
 
-def _ordered(trace: Trace, own: Int64, training_thread: int, lane: Int64) -> list[int]:
-    """The training thread, the streams by device and number, autograd's threads, others by their start, markers."""
+def _ordered(trace: Trace, own: Int64, training_thread: int, lane: Int64, sample: Int64) -> list[int]:
+    """The training thread, the streams by device and number, autograd's threads, others by their start, markers.
+
+    `sample` is the first event of each thread and side.
+    """
     events = trace.events
     lanes = 2 * len(trace.threads)
     first = np.full(lanes + 1, np.iinfo(np.int64).max)
@@ -209,7 +215,6 @@ def _ordered(trace: Trace, own: Int64, training_thread: int, lane: Int64) -> lis
     calls = np.bincount(lane[of_kind(trace, *CPU_KINDS)] + 1, minlength=lanes + 1)[1:] > 0
     engine = named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root)
     autograd = np.bincount(lane[engine], minlength=lanes) > 0
-    sample = _sample(lane, lanes)
 
     def key(one: int) -> tuple[int, ...]:
         if one % 2:
@@ -220,13 +225,6 @@ def _ordered(trace: Trace, own: Int64, training_thread: int, lane: Int64) -> lis
         return 2 if autograd[one] else 3 if calls[one] else 4, int(first[one]), one
 
     return sorted(own.tolist(), key=key)
-
-
-def _sample(lane: Int64, lanes: int) -> Int64:
-    """An event of each thread and side; the last place is that of the steps."""
-    sample = np.full(lanes + 1, -1, np.int64)
-    sample[lane] = np.arange(len(lane))
-    return sample
 
 
 def _has_several_processes(trace: Trace, counts: Int64) -> bool:
@@ -243,8 +241,7 @@ def _of_thread(trace: Trace, place: int, training_thread: int, several_processes
     return _track("thread", words, is_training=place == training_thread)
 
 
-def _of_stream(trace: Trace, one: int, lane: Int64) -> Track:
-    event = int(np.argmax(lane == one))
+def _of_stream(trace: Trace, one: int, event: int) -> Track:
     device, stream = int(trace.events.device[event]), int(trace.events.stream[event])
     thread = trace.threads[one // 2]
     words = f"stream {stream}" if 0 <= stream < 1 << 31 else _words(thread, "stream")
