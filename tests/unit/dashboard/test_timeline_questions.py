@@ -78,7 +78,9 @@ def test_what_cannot_be_answered_is_said(application: Application) -> None:
     refused = [
         ("timeline_window", {"begin": 0, "end": 10, "pixels": 10, "tracks": "a,b"}),
         ("timeline_window", {"begin": 0, "end": 10, "pixels": 10, "tracks": "999999"}),
-        ("timeline_window", {"begin": "x", "end": 10, "pixels": 10}),
+        *(("timeline_window", {"begin": word, "end": 10, "pixels": 10}) for word in ("x", "nan", "inf", "1.5", "true")),
+        ("timeline_window", {"begin": 0, "end": 10, "pixels": 1.5}),
+        ("timeline_search", {"text": "a", "from_ns": "nan"}),
         ("timeline_window", {"begin": 0, "end": 10}),
         ("timeline_slice", {"slice": -1}),
         ("timeline_slice", {"slice": 10**12}),

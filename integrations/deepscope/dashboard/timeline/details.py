@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 import numpy as np
@@ -74,24 +75,9 @@ def links_at(columns: TimelineColumns, one: int) -> list[Link]:
     """The links from and to a slice, those to it first."""
     links = columns.links
     first, last = np.searchsorted(links.source, [one, one + 1]).tolist()
-    low, high = _between(links, one)
+    low, high = (bisect_left(links.by_target, end, key=links.target.__getitem__) for end in (one, one + 1))
     into = links.by_target[low : min(high, low + MOST_LINKS)].tolist()
     return [_link(columns, row, one) for row in [*into, *range(first, min(last, first + MOST_LINKS))]]
-
-
-def _between(links: Links, target: int) -> tuple[int, int]:
-    """Where the links to a slice stand in `by_target`."""
-    bounds = []
-    for wanted in (target, target + 1):
-        low, high = 0, len(links.by_target)
-        while low < high:
-            middle = (low + high) // 2
-            if links.target[links.by_target[middle]] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        bounds.append(low)
-    return bounds[0], bounds[1]
 
 
 def _link(columns: TimelineColumns, row: int, one: int) -> Link:
@@ -128,7 +114,7 @@ def details_of(columns: TimelineColumns, one: int) -> SliceDetails:
         OptionError: there is no such slice.
     """
     slices = columns.slices
-    if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one < len(slices):
+    if not 0 <= one < len(slices):
         raise OptionError("slice", one, f"no such slice; there are {len(slices):,}, from 0 on")
     label, (track, row) = int(slices.label[one]), row_of(columns, one)
     module = int(slices.module[one])

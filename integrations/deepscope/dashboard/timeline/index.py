@@ -61,16 +61,9 @@ class _Drawn(NamedTuple):
     busy: Int64
 
 
-def _window_of(
-    columns: TimelineColumns, begin: float, end: float, pixels: int, tracks: Collection[int] | None = None
-) -> Window:
-    """What a window shows on some tracks (None: all), for a screen so many pixels wide.
-
-    Raises:
-        OptionError: the window has no begin or end or no width, or there is no such track.
-    """
+def _window_of(columns: TimelineColumns, begin: int, end: int, pixels: int, tracks: Collection[int] | None) -> Window:
     begin_ns, end_ns = stretch_of(begin, end)
-    if isinstance(pixels, bool) or not isinstance(pixels, int) or pixels < 1:
+    if pixels < 1:
         raise OptionError("pixels", pixels, "no width; it takes a whole number of pixels from 1 on")
     width = min(pixels, MOST_PIXELS)
     chosen = asked_tracks(columns, tracks)
@@ -79,14 +72,13 @@ def _window_of(
     found = shown(columns.levels, lanes, begin_ns, end_ns, level=min(level, TOP - 1), most=MOST_SLICES)
     drawn = _drawn(columns, found, begin_ns, end_ns)
     labels, name = distinct_places(drawn.label)
-    counters = range(len(columns.counters))
-    edges = edges_of(begin_ns, end_ns, bins_for(len(counters), width))
+    edges = edges_of(begin_ns, end_ns, bins_for(len(columns.counters), width))
     return Window(
         begin_ns=begin_ns,
         end_ns=end_ns,
         resolution_ns=resolution_of(found.level),
         tracks=_by_track(columns, drawn, name, chosen),
-        counters=[counter_window(columns, one, edges) for one in counters],
+        counters=[counter_window(columns, one, edges) for one in range(len(columns.counters))],
         names=[shown_name(columns.labels, label) for label in labels.tolist()],
     )
 
@@ -173,7 +165,7 @@ class TimelineIndex:
     """Answers questions about a timeline; several threads may ask at once.
 
     Raises:
-        OptionError: (each question) what is asked for is not there, or is no number; the message says what there is.
+        OptionError: (each question) what is asked for is not there; the message says what there is.
     """
 
     def __init__(self, columns: TimelineColumns) -> None:
@@ -195,7 +187,7 @@ class TimelineIndex:
             slices=len(columns.slices),
         )
 
-    def window(self, begin_ns: float, end_ns: float, pixels: int, tracks: Collection[int] | None = None) -> Window:
+    def window(self, begin_ns: int, end_ns: int, pixels: int, tracks: Collection[int] | None = None) -> Window:
         """What a stretch of time shows on some tracks (None: all) of a screen so many pixels wide."""
         return _window_of(self.columns, begin_ns, end_ns, pixels, tracks)
 
@@ -203,21 +195,19 @@ class TimelineIndex:
         """All that is known of a slice."""
         return details_of(self.columns, slice_)
 
-    def selection(self, begin_ns: float, end_ns: float, tracks: Collection[int] | None = None) -> Selection:
+    def selection(self, begin_ns: int, end_ns: int, tracks: Collection[int] | None = None) -> Selection:
         """The sums of a stretch of time over some tracks (None: all)."""
         return selection_of(self.columns, begin_ns, end_ns, tracks)
 
-    def search(
-        self, text: str, *, from_ns: float = 0, limit: int = 100, kinds: Collection[str] | None = None
-    ) -> Matches:
+    def search(self, text: str, *, from_ns: int = 0, limit: int = 100, kinds: Collection[str] | None = None) -> Matches:
         """The slices of some kinds (None: all) whose name holds a text, whatever its case."""
         return search(self.columns, self._names, text, from_ns=from_ns, limit=limit, kinds=kinds)
 
-    def at_line(self, file: str, line: int, *, from_ns: float = 0, limit: int = 100) -> Matches:
+    def at_line(self, file: str, line: int, *, from_ns: int = 0, limit: int = 100) -> Matches:
         """The slices that belong to a line of code; `file` as recorded."""
         return at_line(self.columns, file, line, from_ns=from_ns, limit=limit)
 
-    def durations(self, name: str, kind: str) -> Durations:
+    def durations(self, name: str, kind: SliceKind) -> Durations:
         """How long the slices of a kind are that bear a name."""
         return durations_of(self.columns, self._names, name, kind)
 

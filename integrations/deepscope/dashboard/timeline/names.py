@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 
 import numpy as np
@@ -168,20 +167,16 @@ def within(columns: TimelineColumns, tracks: Int64, begin: int, end: int) -> Int
     return np.concatenate(parts)
 
 
-def stretch_of(begin: float, end: float) -> tuple[int, int]:
-    """A stretch of time as it was asked for, in whole nanoseconds, at least one.
+def stretch_of(begin: int, end: int) -> tuple[int, int]:
+    """A stretch of time as it was asked for, in nanoseconds, at least one, within what 64 bits hold.
 
     Raises:
-        OptionError: it has no begin or end, or ends before it begins.
+        OptionError: it ends before it begins.
     """
-    bounds = []
-    for name, value in (("begin_ns", begin), ("end_ns", end)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-            raise OptionError(name, value, "not a time; it takes nanoseconds from the timeline's begin")
-        bounds.append(int(min(max(value, -_LARGEST), _LARGEST)))
-    if bounds[0] > bounds[1]:
+    first, last = (min(max(bound, -_LARGEST), _LARGEST) for bound in (begin, end))
+    if first > last:
         raise OptionError("end_ns", end, f"lies before the begin, {begin}")
-    return bounds[0], max(bounds[1], bounds[0] + 1)
+    return first, max(last, first + 1)
 
 
 def asked_tracks(columns: TimelineColumns, tracks: Collection[int] | None) -> Int64:
@@ -193,6 +188,6 @@ def asked_tracks(columns: TimelineColumns, tracks: Collection[int] | None) -> In
     if tracks is None:
         return np.arange(len(columns.tracks))
     for one in tracks:
-        if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one < len(columns.tracks):
+        if not 0 <= one < len(columns.tracks):
             raise OptionError("tracks", one, f"no such track; there are {len(columns.tracks)}, from 0 on")
     return np.array(sorted(set(tracks)), np.int64)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
-from deepscope.dashboard.timeline.answers import Busy, Durations, Matches, Selection, Sum
+from deepscope.dashboard.timeline.answers import Busy, Durations, Matches, Selection, SliceKind, Sum
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineColumns
 from deepscope.dashboard.timeline.counters import change_in
 from deepscope.dashboard.timeline.levels import covered_before, ranges
@@ -41,13 +41,11 @@ class _Part(NamedTuple):
     time_ns: Int64
 
 
-def selection_of(
-    columns: TimelineColumns, begin: float, end: float, tracks: Collection[int] | None = None
-) -> Selection:
+def selection_of(columns: TimelineColumns, begin: int, end: int, tracks: Collection[int] | None) -> Selection:
     """The sums over some tracks (None: all) between two instants.
 
     Raises:
-        OptionError: there is no such track, or the stretch has no begin or end.
+        OptionError: there is no such track, or the stretch ends before it begins.
     """
     begin_ns, end_ns = stretch_of(begin, end)
     chosen = asked_tracks(columns, tracks)
@@ -55,7 +53,9 @@ def selection_of(
     kind = columns.labels.kind[columns.slices.label[rows]] if len(rows) else rows
     operators = _own_time(columns, rows[kind == KIND_NUMBER["operator"]], begin_ns, end_ns)
     work = rows[np.isin(kind, [KIND_NUMBER[one] for one in _WORK])] if columns.has_device else operators.slice
-    kernels = _Part(work, _clipped(columns, work, begin_ns, end_ns)) if columns.has_device else _none()
+    kernels = (
+        _Part(work, _clipped(columns, work, begin_ns, end_ns)) if columns.has_device else _Part(work[:0], work[:0])
+    )
     bounds = np.array([begin_ns, end_ns])
     covered = [np.diff(covered_before(columns.busy, track, bounds)) for track in chosen.tolist()]
     devices = [np.diff(covered_before(columns.device_busy, one, bounds)) for one in range(len(columns.devices))]
@@ -71,10 +71,6 @@ def selection_of(
         operators=_by_name(columns, operators),
         counters=[one for one in changes if one is not None],
     )
-
-
-def _none() -> _Part:
-    return _Part(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def _clipped(columns: TimelineColumns, rows: Int64, begin: int, end: int) -> Int64:
@@ -113,11 +109,11 @@ def _by_line(columns: TimelineColumns, rows: Int64, begin: int, end: int, own: _
     sums, counts = np.zeros(len(found), np.int64), np.bincount(number, minlength=len(found))
     np.add.at(sums, number, time)
     order = np.argsort(-sums, kind="stable")
-    kind = "kernel" if own is None else "operator"
+    of_no_line: SliceKind = "kernel" if own is None else "operator"
     return [
         Sum(
             name=columns.places[one].title if one >= 0 else NO_LINE,
-            kind="line" if one >= 0 else KINDS[KIND_NUMBER[kind]],
+            kind="line" if one >= 0 else of_no_line,
             place=one,
             time_ns=time_ns,
             count=count,
@@ -187,9 +183,9 @@ def search(
     names: NameIndex,
     text: str,
     *,
-    from_ns: float = 0,
-    limit: int = 100,
-    kinds: Collection[str] | None = None,
+    from_ns: int,
+    limit: int,
+    kinds: Collection[str] | None,
 ) -> Matches:
     """The slices of some kinds (None: all) whose name holds a text; nothing is found for an empty one.
 
@@ -208,22 +204,19 @@ def search(
     return _matches(columns, np.flatnonzero(wanted[columns.slices.label]), from_ns, limit)
 
 
-def at_line(columns: TimelineColumns, file: str, line: int, *, from_ns: float = 0, limit: int = 100) -> Matches:
+def at_line(columns: TimelineColumns, file: str, line: int, *, from_ns: int, limit: int) -> Matches:
     """The slices that belong to a line of code: its runs, what it called, the work that it owns.
 
     Raises:
         OptionError: less than one slice is asked for.
     """
     places = [place for place, one in enumerate(columns.places) if (one.file, one.line) == (file, line)]
-    found = np.flatnonzero(np.isin(columns.slices.place, places)) if places else np.zeros(0, np.int64)
-    return _matches(columns, found, from_ns, limit)
+    return _matches(columns, np.flatnonzero(np.isin(columns.slices.place, places)), from_ns, limit)
 
 
-def _matches(columns: TimelineColumns, found: Int64, from_ns: float, limit: int) -> Matches:
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+def _matches(columns: TimelineColumns, found: Int64, from_ns: int, limit: int) -> Matches:
+    if limit < 1:
         raise OptionError("limit", limit, f"no number of slices; it takes one from 1 to {MOST_FOUND:,}")
-    if from_ns != from_ns:  # noqa: PLR0124  not a number
-        raise OptionError("from_ns", from_ns, "not a time; it takes nanoseconds from the timeline's begin")
     slices = columns.slices
     start = slices.start[found]
     ahead = start >= from_ns
@@ -237,30 +230,25 @@ def _matches(columns: TimelineColumns, found: Int64, from_ns: float, limit: int)
             parts.append(rows[np.lexsort((found[rows], start[rows]))[:room]])
             room -= len(parts[-1])
     chosen = found[np.concatenate(parts)] if parts else found[:0]
-    return Matches(
-        count=len(found),
-        time_ns=int((slices.end[found] - start).sum()),
-        found=found_slices(columns, chosen),
-    )
+    time_ns = int((slices.end[found] - start).sum())
+    return Matches(count=len(found), time_ns=time_ns, found=found_slices(columns, chosen))
 
 
 BINS = 40
 _LONGEST = 10
 
 
-def durations_of(columns: TimelineColumns, names: NameIndex, name: str, kind: str) -> Durations:
+def durations_of(columns: TimelineColumns, names: NameIndex, name: str, kind: SliceKind) -> Durations:
     """The durations of the slices of a kind that bear a name, as it is shown or as it was recorded.
 
     Percentiles are those of the nearest rank. Slices of no duration stand in the first bin.
 
     Raises:
-        OptionError: there is no such kind, or no slice of it bears the name.
+        OptionError: no slice of this kind bears the name.
     """
-    if kind not in KIND_NUMBER:
-        raise OptionError("kind", kind, f"no such kind; there are: {', '.join(KINDS)}")
     labels, slices = columns.labels, columns.slices
     wanted = (labels.kind == KIND_NUMBER[kind]) & names.bearing(name)
-    found = np.flatnonzero(wanted[slices.label]) if wanted.any() else np.zeros(0, np.int64)
+    found = np.flatnonzero(wanted[slices.label])
     if not len(found):
         raise OptionError("name", cut(name), f"no {kind} is called so")
     length = slices.end[found] - slices.start[found]
@@ -270,7 +258,7 @@ def durations_of(columns: TimelineColumns, names: NameIndex, name: str, kind: st
     counts, _ = np.histogram(np.maximum(length, 1), edges)
     return Durations(
         name=whole_name(labels, int(np.argmax(wanted))),
-        kind=KINDS[KIND_NUMBER[kind]],
+        kind=kind,
         count=len(found),
         least_ns=int(ordered[0]),
         median_ns=int(ordered[(len(ordered) - 1) // 2]),
