@@ -31,6 +31,7 @@ class Baseline:
         self._kept = {(old[here].file, old[here].line) for here, there in pairs.items() if cost_ns(new[there])}
         self._files = {new: old for old, new in pair_files(index.profile, current.profile).items()}
         self._user_files = {line.file for line in new}
+        self._maps: dict[str, LineMap | None] = {}
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -105,11 +106,17 @@ class Baseline:
     def place_now(self, line: Line) -> tuple[str, int]:
         """Where an older line would stand in the current profile: file and line as recorded there."""
         for file in self._current.files:
-            partner = self._file(file)
-            if partner is not None and partner.path == line.file:
-                old, new = self.index.lines_of_text(line.file), self._current.lines_of_text(file)
-                return file, LineMap(old, new).near(line.line) if old and new else line.line
+            if self._files.get(file, file) == line.file:
+                lines = self._map_to(file, line.file)
+                return file, line.line if lines is None else lines.near(line.line)
         return line.file, line.line
+
+    def _map_to(self, file: str, old_file: str) -> LineMap | None:
+        """From an older file's text onto that of the file today; None where either is not known."""
+        if file not in self._maps:
+            old, new = self.index.lines_of_text(old_file), self._current.lines_of_text(file)
+            self._maps[file] = LineMap(old, new) if old and new else None
+        return self._maps[file]
 
     @cached_property
     def _differences(self) -> dict[tuple[str, int], list[Difference]]:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from deepscope.records import Profile
+from deepscope.remap import LineMap
+from deepscope_lsp.engine import baseline as baseline_module
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.engine.baseline import Baseline
@@ -66,6 +68,24 @@ def test_the_line_that_became_slower_shows_its_change_and_no_other_does(run) -> 
     functions = {one.function: one for one in now.profile.functions}
     assert baseline.function_noise(functions["first"]) == "beyond"
     assert baseline.function_noise(functions["second"]) == "within"
+
+
+def test_the_texts_of_vanished_lines_are_compared_once(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class CountedMap(LineMap):
+        def __init__(self, *texts: list[str]) -> None:
+            made.append(texts)
+            super().__init__(*texts)
+
+    monkeypatch.setattr(baseline_module, "LineMap", CountedMap)
+    left = {line: ns for line, ns in LINES.items() if line > 4}
+    now = ProfileIndex(run(1, left, "# a head\n" * 4 + TEXT.split("\n", 4)[-1]))
+    baseline = Baseline(ProfileIndex(run(2)), now)
+    for _ in range(2):
+        vanished = hot_lines(now, nowhere, limit=50, baseline=baseline).vanished
+    assert len(vanished) >= 3
+    assert len(made) == 1
 
 
 def test_a_line_is_compared_with_what_it_was_before_its_edit(run) -> None:
