@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Literal
 
+from deepscope import errors
 from deepscope.printable import printable
 from deepscope.quantities import TIMES, share_text, time_text
 from deepscope.records import Finding, Profile
@@ -35,6 +37,19 @@ def findings_entries(profile: Profile) -> Iterator[tuple[str, str]]:
             yield "", printable(words)
     if len(found) > SHOWN:
         yield "more", shown_words(SHOWN, len(found), what="findings", rest="--format json has them all")
+
+
+def page_file(doc: str) -> Path | None:
+    """The page of a finding, in the installed package, else in this checkout; None where there is none.
+
+    Args:
+        doc: its place below the project's root, as `Finding.doc` has it; a place outside of it is none.
+    """
+    if Path(doc).is_absolute() or ".." in Path(doc).parts:
+        return None
+    package = Path(errors.__file__).resolve().parent
+    pages = (home / doc for home in (package, package.parent.parent))
+    return next((page for page in pages if page.is_file()), None)
 
 
 def tried_words(tries: Sequence[Try], code: str) -> list[str]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
-from functools import cache
-from pathlib import Path
 
-from deepscope import errors
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Question
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import in_page_words, place_words, word
 from deepscope.records import Finding, Profile, Severity
-from deepscope.report.findings import SavingWord, evidence_figure, saving_word, tried_words, without_findings
+from deepscope.report.findings import SavingWord, evidence_figure, page_file, saving_word, tried_words, without_findings
 
 _CODE = re.compile(r"DS\d{3}")
 _LONGEST = 2000
@@ -71,18 +67,8 @@ class FindingPage(PageAnswer):
 def finding_page(library: Library, question: FindingPageAsked) -> FindingPage:
     """The page that explains a piece of advice, as it stands in the package."""
     del library
-    return FindingPage(code=word(question.code), text=_page(question.code))
-
-
-@cache
-def _page(code: str) -> str:
-    if not _CODE.fullmatch(code):
-        return ""
-    package = Path(errors.__file__).resolve().parent
-    for home in (package, package.parent.parent):  # installed, in a checkout
-        with suppress(OSError):
-            return (home / "docs" / "findings" / f"{code}.md").read_text(encoding="utf-8")
-    return ""
+    page = page_file(f"docs/findings/{question.code}.md") if _CODE.fullmatch(question.code) else None
+    return FindingPage(code=word(question.code), text="" if page is None else page.read_text(encoding="utf-8"))
 
 
 def findings(library: Library, question: Choice) -> Findings:

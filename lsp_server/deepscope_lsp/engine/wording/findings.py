@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 
-from deepscope import errors
 from deepscope.quantities import spaced
 from deepscope.records import Finding
 from deepscope.records.findings import Try
-from deepscope.report.findings import evidence_figure, saving_word, tried_words
+from deepscope.report.findings import evidence_figure, page_file, saving_word, tried_words
 from deepscope_lsp.engine.profile_index import Scales
 from deepscope_lsp.engine.wording import quantities
 
@@ -53,15 +51,11 @@ def _figure(name: str, given: float | str, scales: Scales, per_step: Callable[[f
 
 @lru_cache(maxsize=256)
 def page_uri(code: str, doc: str = "") -> str | None:
-    """The page of a code: in the installed package, else in this checkout; None where there is none.
+    """The page of a code; None where there is none.
 
     Args:
         code: of the diagnostic.
         doc: the page's place below the project's root, where the finding names it.
     """
-    name = doc or f"docs/findings/{code}.md"
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        return None
-    package = Path(errors.__file__).resolve().parent
-    pages = (home / name for home in (package, package.parent.parent))
-    return next((page.as_uri() for page in pages if page.is_file()), None)
+    page = page_file(doc or f"docs/findings/{code}.md")
+    return None if page is None else page.as_uri()
