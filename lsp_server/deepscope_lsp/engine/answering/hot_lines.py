@@ -53,17 +53,15 @@ def hot_lines(
 
     Lines that have vanished since the baseline are told only where all files are asked for.
     """
-    if files is None and index not in _KNOWN:
-        _KNOWN[index] = _Lines(index, index.profile.lines).answer()
-    if files is None:
-        answer = _KNOWN[index]
+    if files is not None:
+        answer = _all_lines(index, [line for line in index.profile.lines if line.file in files])
     else:
-        answer = _Lines(index, [line for line in index.profile.lines if line.file in files]).answer()
+        answer = _KNOWN.get(index) or _KNOWN.setdefault(index, _all_lines(index, index.profile.lines))
     vanished = [] if baseline is None or files is not None else _vanished_lines(index, locate_in(here), baseline)
-    compared = None if baseline is None else _Comparison(baseline, sum(line.per_step_ns for line in answer.lines))
+    least_ns = CHANGE_SHARE * sum(line.per_step_ns for line in answer.lines)
     return replace(
         answer,
-        lines=[_at(line, here(line.file), compared) for line in answer.lines[:limit]],
+        lines=[_at(line, here(line.file), baseline, least_ns) for line in answer.lines[:limit]],
         vanished=vanished,
         vanished_words=quantities.difference(-sum(line.per_step_ns for line in vanished)),
     )
@@ -72,7 +70,7 @@ def hot_lines(
 def hot_modules(index: ProfileIndex, *, limit: int) -> HotModules:
     """The modules with the most device time, with what is in them."""
     modules = sorted(index.profile.modules, key=lambda one: (-one.total_device_ns, -one.total_cpu_ns))
-    amounts = Amounts(modules, index.scales, value_with_calls)
+    amounts = _Amounts(modules, index.scales, with_calls=True)
     return HotModules(
         metric=index.profile.metric,
         step_words=index.scales.step_words,
@@ -86,94 +84,72 @@ def numbers_of(record: Numbers) -> dict[str, int]:
     return {name: value for name, value in numbers.items() if type(value) is int and value and name != "line"}
 
 
-def _at(line: HotLine, here: FileHere | None, compared: _Comparison | None) -> HotLine:
+def _at(line: HotLine, here: FileHere | None, baseline: Baseline | None, least_ns: float) -> HotLine:
     """A line with its place in its file as that is here, and its change since the baseline."""
-    changes = {} if compared is None else compared.changes(line)
+    changes = {} if baseline is None else _changes(line, baseline, least_ns)
     if here is not None:
         changes |= {"uri": here.uri, "current_line": here.near(line.line), "standing": here.standing(line.line)}
     return replace(line, **changes)
 
 
-class _Comparison:
-    """Lines beside those of a baseline; `whole_ns` is the cost of all lines, per step."""
-
-    def __init__(self, baseline: Baseline, whole_ns: float) -> None:
-        self._baseline = baseline
-        self._least_ns = CHANGE_SHARE * whole_ns
-
-    def changes(self, line: HotLine) -> dict[str, Any]:
-        """The fields of a line that say how it has changed."""
-        old_ns, new_ns = self._baseline.cost_per_step_ns(line.file, line.line), line.per_step_ns
-        difference = quantities.difference(new_ns - old_ns)
-        noise = self._baseline.noise(line.file, line.line)
-        is_small = abs(new_ns - old_ns) < self._least_ns
-        words = {"within": f"{difference}, within noise", "unknown": f"{difference}, of unknown noise"}
-        return {
-            "baseline_ns": old_ns,
-            "baseline_words": f"{quantities.duration(old_ns)}, now {words.get(noise, difference)}",
-            "change_words": "" if is_small or noise == "within" else "new" if not old_ns and new_ns else difference,
-        }
+def _changes(line: HotLine, baseline: Baseline, least_ns: float) -> dict[str, Any]:
+    """The fields of a line that say how it has changed; a change below `least_ns` is not spoken of."""
+    old_ns, new_ns = baseline.cost_per_step_ns(line.file, line.line), line.per_step_ns
+    difference = quantities.difference(new_ns - old_ns)
+    noise = baseline.noise(line.file, line.line)
+    is_small = abs(new_ns - old_ns) < least_ns
+    words = {"within": f"{difference}, within noise", "unknown": f"{difference}, of unknown noise"}
+    return {
+        "baseline_ns": old_ns,
+        "baseline_words": f"{quantities.duration(old_ns)}, now {words.get(noise, difference)}",
+        "change_words": "" if is_small or noise == "within" else "new" if not old_ns and new_ns else difference,
+    }
 
 
-class _Lines:
-    """Lines of one profile as answers, the hottest first; where they are here is left open."""
+def _all_lines(index: ProfileIndex, lines: list[Line]) -> HotLines:
+    """Lines by themselves and in groups, the hottest first; where they are here is left open."""
+    scales, root = index.scales, index.profile.trace.project_root
+    ranked, amounts = scales.costs.ranked(lines), _Amounts(lines, scales)
+    functions: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    files: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    for line in ranked:
+        functions[line.file, line.function].append(line)
+        files[line.file, ""].append(line)
 
-    def __init__(self, index: ProfileIndex, lines: list[Line]) -> None:
-        self._index = index
-        self._lines = index.scales.costs.ranked(lines)
-        self._amounts = Amounts(lines, index.scales)
+    def groups(by_name: dict[tuple[str, str], list[Line]]) -> list[HotGroup]:
+        return [
+            HotGroup(function=name, file=file, short_file=short_path(file, root), amounts=amounts.of(*members))
+            for (file, name), members in by_name.items()
+        ]
 
-    def answer(self) -> HotLines:
-        """All lines, by themselves and in groups."""
-        return HotLines(
-            metric=self._index.profile.metric,
-            step_words=self._index.scales.step_words,
-            lines=[self.line(line) for line in self._lines],
-            functions=self.functions(),
-            files=self.files(),
-            vanished=[],
-            vanished_words="",
-        )
+    return HotLines(
+        metric=index.profile.metric,
+        step_words=scales.step_words,
+        lines=[_hot_line(line, scales, root, amounts) for line in ranked],
+        functions=groups(functions),
+        files=groups(files),
+        vanished=[],
+        vanished_words="",
+    )
 
-    def line(self, line: Line) -> HotLine:
-        """One line."""
-        scales = self._index.scales
-        return HotLine(
-            **place_fields(line, _nowhere),
-            short_file=self._short(line.file),
-            text=(line.text or "").strip(),
-            label=annotate(line, scales).label,
-            standing="same",
-            share=scales.costs.share(line),
-            per_step_ns=scales.costs.per_step_ns(line),
-            baseline_ns=None,
-            baseline_words="",
-            change_words="",
-            whole_words=_whole_words(line, on_device=scales.is_device),
-            exact=line.exact or line.fused,
-            amounts=self._amounts.of(line),
-            numbers=numbers_of(line),
-        )
 
-    def functions(self) -> list[HotGroup]:
-        """The lines of each function together."""
-        groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
-        for line in self._lines:
-            groups[line.file, line.function].append(line)
-        return [self._group(function, file, lines) for (file, function), lines in groups.items()]
-
-    def files(self) -> list[HotGroup]:
-        """The lines of each file together."""
-        groups: dict[str, list[Line]] = defaultdict(list)
-        for line in self._lines:
-            groups[line.file].append(line)
-        return [self._group("", file, lines) for file, lines in groups.items()]
-
-    def _group(self, function: str, file: str, lines: list[Line]) -> HotGroup:
-        return HotGroup(function=function, file=file, short_file=self._short(file), amounts=self._amounts.of(*lines))
-
-    def _short(self, file: str) -> str:
-        return short_path(file, self._index.profile.trace.project_root)
+def _hot_line(line: Line, scales: Scales, root: str, amounts: _Amounts) -> HotLine:
+    return HotLine(
+        **place_fields(line, _nowhere),
+        short_file=short_path(line.file, root),
+        text=(line.text or "").strip(),
+        label=annotate(line, scales).label,
+        standing="same",
+        share=scales.costs.share(line),
+        per_step_ns=scales.costs.per_step_ns(line),
+        baseline_ns=None,
+        baseline_words="",
+        change_words="",
+        whole_words=_whole_words(line, on_device=scales.is_device),
+        exact=line.exact or line.fused,
+        amounts=amounts.of(line),
+        numbers=numbers_of(line),
+    )
 
 
 def _nowhere(_file: str, _line: int) -> None:
@@ -222,7 +198,7 @@ def _whole_words(line: Line, *, on_device: bool) -> str:
     return ", ".join(words)
 
 
-def _module(module: Module, index: ProfileIndex, amounts: Amounts) -> HotModule:
+def _module(module: Module, index: ProfileIndex, amounts: _Amounts) -> HotModule:
     own_ns = index.scales.per_step(module.self_in_steps_ns)
     return HotModule(
         path=module.path,
@@ -236,7 +212,6 @@ def _module(module: Module, index: ProfileIndex, amounts: Amounts) -> HotModule:
 
 
 _FIELDS: dict[HotMetric, str] = {
-    "cost": "cost_ns",
     "device": "self_device_ns",
     "cpu": "self_cpu_ns",
     "wait": "wait_ns",
@@ -244,56 +219,45 @@ _FIELDS: dict[HotMetric, str] = {
     "memory": "bytes_allocated",
 }
 
-_OF_STEPS = ("cost", "device")
-"""Metrics of which a part may lie outside the steps."""
 
-Value = Callable[[Numbers, HotMetric], int]
-
-
-def own_value(numbers: Numbers, metric: HotMetric) -> int:
-    """The number of a metric."""
-    value: int = getattr(numbers, _FIELDS[metric])
-    return value - numbers.framework_ns if metric == "cost" else value
-
-
-def value_with_calls(numbers: Numbers, metric: HotMetric) -> int:
-    """The same, device time with all that is called."""
-    return numbers.total_device_ns if metric == "device" else own_value(numbers, metric)
-
-
-def _outside_ns(numbers: Numbers, metric: HotMetric, value: Value) -> int:
-    """The part of a cost or of device time that lies outside the steps."""
-    if metric == "cost":
-        return numbers.outside_ns + numbers.python_outside_ns
-    return numbers.total_outside_ns if value is value_with_calls else numbers.outside_ns
-
-
-class Amounts:
+class _Amounts:
     """Makes the amounts of records: each a part of what all records have together.
 
     Args:
         records: all that there are.
         scales: the scales of their profile.
-        value: the number of a record.
+        with_calls: whether device time is that of all that is called, too.
     """
 
-    def __init__(self, records: Sequence[Numbers], scales: Scales, value: Value = own_value) -> None:
+    def __init__(self, records: Sequence[Numbers], scales: Scales, *, with_calls: bool = False) -> None:
         self._scales = scales
-        self._value = value
-        self._wholes = {metric: sum(value(one, metric) for one in records) for metric in HOT_METRICS}
+        self._with_calls = with_calls
+        self._wholes = {metric: self._sum(records, metric) for metric in HOT_METRICS}
 
     def of(self, *records: Numbers) -> dict[str, HotAmount]:
         """The amounts of some records together, by metric; those that are 0 are left out."""
-        return dict(self._amounts(records))
-
-    def _amounts(self, records: Sequence[Numbers]) -> Iterable[tuple[str, HotAmount]]:
+        found: dict[str, HotAmount] = {}
         for metric in HOT_METRICS:
-            if value := sum(self._value(one, metric) for one in records):
-                outside = sum(_outside_ns(one, metric, self._value) for one in records) if metric in _OF_STEPS else 0
+            if value := self._sum(records, metric):
                 share = self._share(value, metric)
-                per_step = self._scales.per_step(value - outside)
+                per_step = self._scales.per_step(value - sum(self._outside_ns(one, metric) for one in records))
                 words = quantities.number(per_step, "bytes" if metric == "memory" else "time")
-                yield metric, HotAmount(share=share, words=f"{quantities.share(share)} · {words}")
+                found[metric] = HotAmount(share=share, words=f"{quantities.share(share)} · {words}")
+        return found
+
+    def _sum(self, records: Iterable[Numbers], metric: HotMetric) -> int:
+        if metric == "cost":
+            return sum(one.cost_ns - one.framework_ns for one in records)
+        field = "total_device_ns" if metric == "device" and self._with_calls else _FIELDS[metric]
+        return sum(getattr(one, field) for one in records)
+
+    def _outside_ns(self, numbers: Numbers, metric: HotMetric) -> int:
+        """The part of a cost or of device time that lies outside the steps; of the other metrics none is known."""
+        if metric == "cost":
+            return numbers.outside_ns + numbers.python_outside_ns
+        if metric != "device":
+            return 0
+        return numbers.total_outside_ns if self._with_calls else numbers.outside_ns
 
     def _share(self, value: int, metric: HotMetric) -> float:
         """Of a cost or of work a part of the run's: some of it may have reached no line."""
