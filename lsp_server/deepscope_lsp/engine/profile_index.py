@@ -13,7 +13,15 @@ from deepscope.records import Costs, CriticalLine, Function, Line, Numbers, Peak
 from deepscope.report.below import Node, below, fold_alike, merged_trees
 from deepscope.report.places import Depth
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.call_tree import NO_LINE, JoinedNode, PathNode, joined_calls, opened_tree, subtree_ns
+from deepscope_lsp.engine.call_tree import (
+    NO_LINE,
+    JoinedNode,
+    PathNode,
+    joined_calls,
+    opened_tree,
+    subtree_ns,
+    subtree_sums,
+)
 from deepscope_lsp.engine.path_map import parts_of
 
 
@@ -83,18 +91,15 @@ def program_of(profile: Profile) -> str:
     """The program that a profile is of: as recorded, else the file from which most of the time was called; or ""."""
     if profile.trace.program:
         return profile.trace.program
-    weights: dict[str, int] = {}
-    for place, node in enumerate(profile.call_tree):
-        root = place
-        while (parent := profile.call_tree[root].parent) >= 0:
-            root = parent
-        line = profile.call_tree[root].line
+    roots: list[int] = []
+    """Of each node the outermost line."""
+    weights: dict[str, int] = defaultdict(int)
+    for node in profile.call_tree:  # a parent stands before what it calls
+        line = roots[node.parent] if node.parent >= 0 else node.line
+        roots.append(line)
         if line >= 0 and profile.lines[line].file:
-            file = profile.lines[line].file
-            weights[file] = weights.get(file, 0) + node.self_device_ns + node.self_cpu_ns
-    if not weights:
-        return ""
-    return "".join(parts_of(max(weights, key=lambda file: weights[file])).parts[-1:])
+            weights[profile.lines[line].file] += node.self_device_ns + node.self_cpu_ns
+    return "".join(parts_of(max(weights, key=weights.__getitem__)).parts[-1:]) if weights else ""
 
 
 def mean_step_ns(profile: Profile) -> int | None:
@@ -327,12 +332,7 @@ class ProfileIndex:
 
     @cached_property
     def _subtree_backward_ns(self) -> list[int]:
-        tree = self.profile.call_tree
-        sums = [node.backward_device_ns for node in tree]
-        for place in range(len(tree) - 1, -1, -1):
-            if 0 <= (parent := tree[place].parent) < place:
-                sums[parent] += sums[place]
-        return sums
+        return subtree_sums(self.profile.call_tree, lambda node: node.backward_device_ns)
 
 
 def _summed(tables: Iterable[list[Top]]) -> list[Top]:
