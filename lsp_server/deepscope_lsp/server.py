@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
@@ -29,9 +28,20 @@ REASON_LENGTH = 300
 Step = Generator[tuple[Callable[..., Any], tuple[Any, ...], None], Any, None]
 
 
-@dataclass(frozen=True, slots=True)
 class Refused:
     """Stands for a message that needs no handler: it was answered already, or cannot be."""
+
+
+def _handed_on(method: str) -> Any:
+    """A protocol's method that does nothing but call the handler that is registered for a notification."""
+
+    @lsp_method(method)
+    def hand_on(protocol: LanguageServerProtocol, params: object) -> Step:
+        handler = protocol.fm.features.get(method)
+        if handler is not None:
+            yield handler, (params,), None
+
+    return hand_on
 
 
 class DocumentProtocol(LanguageServerProtocol):
@@ -62,40 +72,12 @@ class DocumentProtocol(LanguageServerProtocol):
             return
         super().handle_message(message)
 
-    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
-    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> Step:
-        """A text was opened."""
-        yield from self._handed_on(types.TEXT_DOCUMENT_DID_OPEN, params)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
-    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> Step:
-        """A text was edited."""
-        yield from self._handed_on(types.TEXT_DOCUMENT_DID_CHANGE, params)
-
-    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
-    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> Step:
-        """A text was closed."""
-        yield from self._handed_on(types.TEXT_DOCUMENT_DID_CLOSE, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def lsp_notebook_document__did_open(self, params: types.DidOpenNotebookDocumentParams) -> Step:
-        """A notebook was opened."""
-        yield from self._handed_on(types.NOTEBOOK_DOCUMENT_DID_OPEN, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def lsp_notebook_document__did_change(self, params: types.DidChangeNotebookDocumentParams) -> Step:
-        """Cells of a notebook were edited, added or removed."""
-        yield from self._handed_on(types.NOTEBOOK_DOCUMENT_DID_CHANGE, params)
-
-    @lsp_method(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def lsp_notebook_document__did_close(self, params: types.DidCloseNotebookDocumentParams) -> Step:
-        """A notebook was closed."""
-        yield from self._handed_on(types.NOTEBOOK_DOCUMENT_DID_CLOSE, params)
-
-    def _handed_on(self, method: str, params: object) -> Step:
-        handler = self.fm.features.get(method)
-        if handler is not None:
-            yield handler, (params,), None
+    lsp_text_document__did_open = _handed_on(types.TEXT_DOCUMENT_DID_OPEN)
+    lsp_text_document__did_change = _handed_on(types.TEXT_DOCUMENT_DID_CHANGE)
+    lsp_text_document__did_close = _handed_on(types.TEXT_DOCUMENT_DID_CLOSE)
+    lsp_notebook_document__did_open = _handed_on(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    lsp_notebook_document__did_change = _handed_on(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    lsp_notebook_document__did_close = _handed_on(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
 
 
 def _reason(error: JsonRpcException) -> str:
