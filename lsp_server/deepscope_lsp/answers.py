@@ -6,7 +6,7 @@ with `words` is shown as it is. A share is a part of the whole, 0 to 1.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -18,7 +18,7 @@ Metric = Literal["device", "cpu_self"]
 """What the main number is: the device's time, or the operators' own time on the CPU where no device did any work."""
 HotMetric = Literal["cost", "device", "cpu", "wait", "idle", "memory"]
 """By which of their numbers lines are sorted."""
-HOT_METRICS: tuple[HotMetric, ...] = ("cost", "device", "cpu", "wait", "idle", "memory")
+HOT_METRICS: tuple[HotMetric, ...] = get_args(HotMetric)
 FrameKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 """A line of the user's, or what its work is made of; `other` is what is too small to be told apart."""
 State = Literal["none", "loading", "ready", "error"]

@@ -49,6 +49,12 @@ def lines_of(region: types.Range) -> tuple[int, int]:
     return region.start.line + 1, region.end.line + 1
 
 
+def line_start(line: int) -> types.Range:
+    """The place before a line's first character."""
+    place = types.Position(line - 1, 0)
+    return types.Range(place, place)
+
+
 def line_end(line: int, text: str, units: Units) -> types.Position:
     """Behind a line's last visible character."""
     return types.Position(line - 1, units.character(text, len(text.rstrip())))

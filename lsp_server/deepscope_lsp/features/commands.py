@@ -64,7 +64,7 @@ from deepscope_lsp.engine.settings import in_settings
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.findings import finding_words
 from deepscope_lsp.features import loading
-from deepscope_lsp.features.editor_requests import ask, refresh, status_now, tell_status
+from deepscope_lsp.features.editor_requests import rebind_all, refresh, status_now, tell_status
 from deepscope_lsp.features.symbols import callers, show_callers
 from deepscope_lsp.server import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND
 from deepscope_lsp.uris import to_path
@@ -191,10 +191,8 @@ class Commands:
                 f"{argument.folder}: holds no {name}, neither by itself nor at a part of {argument.file}"
             )
         project.learn(lesson)
-        session = self._server.session
-        project.map_paths(session.roots)
-        for question in session.rebind_all():
-            ask(self._server, question)
+        project.map_paths(self._server.session.roots)
+        rebind_all(self._server)
         refresh(self._server)
         return lesson
 

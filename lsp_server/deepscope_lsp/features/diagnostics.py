@@ -11,7 +11,7 @@ from deepscope_lsp.engine.binding import Mark
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.findings import finding_words, page_uri
-from deepscope_lsp.positions import whole_line
+from deepscope_lsp.positions import line_start, whole_line
 from deepscope_lsp.server import HOT_LINE, SOURCE
 
 if TYPE_CHECKING:
@@ -135,10 +135,9 @@ def _callers(
         if found is not None:
             duration = quantities.duration(binding.index.scales.per_step(call.device_ns or call.cpu_ns))
             how = "backward run by" if call.is_backward else "called from"
-            place = types.Position(found[1] - 1, 0)
             related.append(
                 types.DiagnosticRelatedInformation(
-                    types.Location(found[0], types.Range(place, place)),
+                    types.Location(found[0], line_start(found[1])),
                     f"{how} {call.line.function}" + (f", {duration}" if with_time else ""),
                 )
             )

@@ -59,6 +59,12 @@ def ask(server: DeepScopeServer, question: FileQuestion) -> None:
     server.start(_ask(server, question, name))
 
 
+def rebind_all(server: DeepScopeServer) -> None:
+    """Finds anew which recorded file each open document is, and asks where two fare alike."""
+    for question in server.session.rebind_all():
+        ask(server, question)
+
+
 async def _ask(server: DeepScopeServer, question: FileQuestion, name: str) -> None:
     titles = [*question.candidates[:SHOWN_CANDIDATES], NONE_OF_THEM]
     question_words = f"{unquote(name)} may be one of several files in the DeepScope trace. Which one is it?"

@@ -12,7 +12,7 @@ from deepscope.store.files import NAMED_TRACE_ENDINGS
 from deepscope.trace.format.run_account import ENDINGS_BESIDE
 from deepscope_lsp.engine.discovery import patterns_of
 from deepscope_lsp.engine.settings import read_settings
-from deepscope_lsp.features.editor_requests import ask, refresh
+from deepscope_lsp.features.editor_requests import rebind_all, refresh
 from deepscope_lsp.positions import Units
 from deepscope_lsp.uris import to_path
 
@@ -64,8 +64,7 @@ def register(server: DeepScopeServer, watcher: Watcher) -> None:
             project.map_paths(session.roots)
             if project.newer is not None:  # its code may be here now
                 project.stamps = ()
-        for question in session.rebind_all():
-            ask(server, question)
+        rebind_all(server)
         refresh(server)
         watcher.look()
         if added and configuration.can_pull:
@@ -131,8 +130,7 @@ class ClientSettings:
             if project.newer is not None:  # its code may be found now
                 project.stamps = ()
         if remapped:
-            for question in session.rebind_all():
-                ask(server, question)
+            rebind_all(server)
         reloading = [project for project, old in pairs if _reloads(project.settings, old)]
         for project in reloading:
             project.stamps = ()

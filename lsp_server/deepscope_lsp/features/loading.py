@@ -15,7 +15,7 @@ from deepscope.records import Profile, View
 from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
 from deepscope.store.runs import TraceSelection
 from deepscope_lsp.engine.wording.quantities import in_message, size
-from deepscope_lsp.features.editor_requests import ask, refresh, tell_status
+from deepscope_lsp.features.editor_requests import rebind_all, refresh, tell_status
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
@@ -84,11 +84,9 @@ def show(
         newer: the newest run, where `profile` is another one.
         previous: the run before, to compare with.
     """
-    session = server.session
     project.newer = newer
-    project.show(profile, session.roots, previous)
-    for question in session.rebind_all():
-        ask(server, question)
+    project.show(profile, server.session.roots, previous)
+    rebind_all(server)
     # A profile lives long and holds no cycles: the collector need not look through it at every full run.
     gc.freeze()
     refresh(server)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from lsprotocol import types
@@ -13,6 +14,7 @@ from deepscope_lsp.answers import Caller
 from deepscope_lsp.engine.path_map import place_fields
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import total_words
+from deepscope_lsp.positions import line_start
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.profile_index import ProfileIndex
@@ -27,12 +29,7 @@ def register(server: DeepScopeServer) -> None:
 
     @server.feature(types.WORKSPACE_SYMBOL)
     def symbol(params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
-        found = []
-        for one in _symbols(server, params.query.casefold()):
-            found.append(one)
-            if len(found) == LIMIT:
-                break
-        return found
+        return list(islice(_symbols(server, params.query.casefold()), LIMIT))
 
 
 def _symbols(server: DeepScopeServer, query: str) -> Iterator[types.SymbolInformation]:
@@ -47,10 +44,9 @@ def _symbols(server: DeepScopeServer, query: str) -> Iterator[types.SymbolInform
             found = locate(function.file, function.line)
             if found is None:
                 continue
-            place = types.Position(found[1] - 1, 0)
             file = short_path(function.file, index.profile.trace.project_root)
             yield types.SymbolInformation(
-                location=types.Location(found[0], types.Range(place, place)),
+                location=types.Location(found[0], line_start(found[1])),
                 name=printable(function.function),
                 kind=types.SymbolKind.Method if "." in function.function else types.SymbolKind.Function,
                 container_name=printable(f"{total_words(function, index.scales)} — {file}"),
@@ -100,16 +96,11 @@ async def show_callers(server: DeepScopeServer, found: list[Caller]) -> None:
     chosen = await server.ask(server.window_show_message_request_async(params), patience_seconds=None)
     target = by_title.get(chosen.title) if chosen is not None else None
     window = server.client_capabilities.window
-    if (
-        target is None
-        or target.uri is None
-        or target.current_line is None
-        or window is None
-        or window.show_document is None
-    ):
+    if target is None or target.uri is None or target.current_line is None:
         return
-    place = types.Position(target.current_line - 1, 0)
-    shown = types.ShowDocumentParams(target.uri, take_focus=True, selection=types.Range(place, place))
+    if window is None or window.show_document is None:
+        return
+    shown = types.ShowDocumentParams(target.uri, take_focus=True, selection=line_start(target.current_line))
     await server.ask(server.window_show_document_async(shown))
 
 

@@ -95,8 +95,6 @@ class Definition:
     line: int
     name: str
     is_class: bool
-    column: int
-    """Of the bare name, in code points from 0."""
 
 
 def outline(lines: Sequence[str]) -> Iterator[Definition]:
@@ -112,7 +110,7 @@ def outline(lines: Sequence[str]) -> Iterator[Definition]:
         prefix = open_blocks[-1][1] if open_blocks else ""
         name = prefix + match[3]
         is_class = match[2] is not None
-        yield Definition(number, name, is_class, match.start(3))
+        yield Definition(number, name, is_class)
         open_blocks.append((indent, f"{name}." if is_class else f"{name}.<locals>."))
 
 
