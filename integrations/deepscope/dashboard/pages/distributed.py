@@ -220,33 +220,39 @@ def _figures(report: RanksReport) -> list[Figure]:
     own = [row.own_ns for row in rows]
     step, unit = ("step", "a step and rank") if report.has_steps else ("time", "a rank")
     found = [
-        Figure(label="ranks", value=len(rows), kind="count", help="Of which there is a trace."),
+        Figure("ranks", len(rows), "count", "Of which there is a trace."),
         Figure(
-            label=f"{step}, slowest rank", value=max(row.step_ns for row in rows), kind="time",
-            help="The longest mean length of a step."
-            if step == "step" else "The longest recording of a rank.",
+            f"{step}, slowest rank",
+            max(row.step_ns for row in rows),
+            "time",
+            "The longest mean length of a step." if step == "step" else "The longest recording of a rank.",
         ),
         Figure(
-            label="own time, spread", value=max(own) - min(own), kind="time",
-            help=f"Between the ranks with the longest and the shortest {step}, communication left out.",
+            "own time, spread",
+            max(own) - min(own),
+            "time",
+            f"Between the ranks with the longest and the shortest {step}, communication left out.",
+        ),
+        Figure("communication", communication // count, "time", f"Time in collectives, {unit}."),
+        Figure(
+            "exposed",
+            exposed / communication if communication else 0,
+            "share",
+            "Of the time in collectives, what no computation overlaps.",
         ),
         Figure(
-            label="communication", value=communication // count, kind="time",
-            help=f"Time in collectives, {unit}.",
+            "waiting for others",
+            sum(row.waited_ns or 0 for row in rows) // count,
+            "time",
+            f"In collectives, until the last rank has come; {unit}.",
         ),
         Figure(
-            label="exposed", value=exposed / communication if communication else 0, kind="share",
-            help="Of the time in collectives, what no computation overlaps.",
+            "calls outside the steps",
+            report.calls_outside_steps,
+            "count",
+            "Calls of collectives that lie outside the steps, of all ranks: they may be longer than a step.",
         ),
-        Figure(
-            label="waiting for others", value=sum(row.waited_ns or 0 for row in rows) // count, kind="time",
-            help=f"In collectives, until the last rank has come; {unit}.",
-        ),
-        Figure(
-            label="calls outside the steps", value=report.calls_outside_steps, kind="count",
-            help="Calls of collectives that lie outside the steps, of all ranks: they may be longer than a step.",
-        ),
-    ]  # fmt: skip
+    ]
     return [one for one in found if one.value]
 
 

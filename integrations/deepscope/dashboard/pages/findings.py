@@ -107,4 +107,4 @@ def _figures(one: Finding) -> Iterator[Figure]:
     for name, given in one.evidence.items():
         label, kind, value = evidence_figure(name, given)
         if kind != "text" and not isinstance(value, str):
-            yield Figure(label=word(label), value=value, kind=kind)
+            yield Figure(word(label), value, kind)

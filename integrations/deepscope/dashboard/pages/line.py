@@ -197,28 +197,21 @@ def _figures(profile: Profile, row: Numbers) -> list[Figure]:
     numbers = used_columns(profile)
     values = values_of(row, profile, numbers)
     found = [
-        Figure(label=one.title, value=value, kind=one.kind, help=one.help)
+        Figure(one.title, value, one.kind, one.help)
         for one, value in zip(numbers, values, strict=True)
         if value or one.key == "cost"
     ]
     if row.framework_ns:
         found.append(
             Figure(
-                label="framework",
-                value=row.framework_ns,
-                kind="time",
-                help="The training framework's own, called from here; not in the numbers of the line.",
+                "framework",
+                row.framework_ns,
+                "time",
+                "The training framework's own, called from here; not in the numbers of the line.",
             )
         )
     if row.recording_ns:
-        found.append(
-            Figure(
-                label="recording",
-                value=row.recording_ns,
-                kind="time",
-                help="What recording cost here, already taken off.",
-            )
-        )
+        found.append(Figure("recording", row.recording_ns, "time", "What recording cost here, already taken off."))
     return found
 
 
@@ -226,7 +219,7 @@ def _spread(row: Line) -> list[Figure]:
     if row.spread is None or not row.spread.max_ns:
         return []
     return [
-        Figure(label=f"rank {rank}", value=value, kind="time", help=f"Of the {which} rank.")
+        Figure(f"rank {rank}", value, "time", f"Of the {which} rank.")
         for rank, value, which in (
             (row.spread.min_rank, row.spread.min_ns, "fastest"),
             (row.spread.max_rank, row.spread.max_ns, "slowest"),
@@ -275,7 +268,7 @@ def _causes(profile: Profile, row: Line) -> list[LineCause]:
 
 
 def _held(row: Numbers) -> list[Figure]:
-    return [Figure(label=kind, value=size, kind="bytes") for kind, size in peak_kinds(row)]
+    return [Figure(kind, size, "bytes") for kind, size in peak_kinds(row)]
 
 
 def _below(profile: Profile, place: int, fold: bool) -> tuple[list[BelowNode], int]:

@@ -197,32 +197,25 @@ def _figures(profile: Profile) -> list[Figure]:
     reserved = max((point.reserved_bytes for point in largest.curve), default=-1)
     allocated = sum(one.bytes_allocated for one in [*profile.lines, profile.no_line])
     found = [
+        Figure("peak", largest.largest_peak_bytes, "bytes", "The most that was allocated at once."),
         Figure(
-            label="peak", value=largest.largest_peak_bytes, kind="bytes", help="The most that was allocated at once."
+            "of the device",
+            largest.largest_peak_bytes / largest.capacity_bytes if largest.capacity_bytes else 0,
+            "share",
+            "The peak by what the device has.",
+        ),
+        Figure("reserved", max(reserved, 0), "bytes", "The most that the allocator held of the device."),
+        Figure(
+            "peaks of all",
+            totals.peak_bytes if totals.peak_bytes != largest.largest_peak_bytes else 0,
+            "bytes",
+            "The peaks of all devices and ranks, added up.",
         ),
         Figure(
-            label="of the device",
-            value=largest.largest_peak_bytes / largest.capacity_bytes if largest.capacity_bytes else 0,
-            kind="share",
-            help="The peak by what the device has.",
-        ),
-        Figure(
-            label="reserved",
-            value=max(reserved, 0),
-            kind="bytes",
-            help="The most that the allocator held of the device.",
-        ),
-        Figure(
-            label="peaks of all",
-            value=totals.peak_bytes if totals.peak_bytes != largest.largest_peak_bytes else 0,
-            kind="bytes",
-            help="The peaks of all devices and ranks, added up.",
-        ),
-        Figure(
-            label="allocated a step" if totals.steps else "allocated in all",
-            value=allocated // max(totals.steps, 1) // max(totals.ranks, 1),
-            kind="bytes",
-            help="All allocations added up, also of what was released again.",
+            "allocated a step" if totals.steps else "allocated in all",
+            allocated // max(totals.steps, 1) // max(totals.ranks, 1),
+            "bytes",
+            "All allocations added up, also of what was released again.",
         ),
     ]
     return [one for one in found if one.value]

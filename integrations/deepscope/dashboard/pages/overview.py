@@ -169,42 +169,25 @@ def _figures(profile: Profile) -> list[Figure]:
     is_device = profile.metric == "device"
     operators_busy = totals.busy_ns / totals.wall_ns if totals.wall_ns else 0
     found = [
+        Figure(f"time{each}", costs.per_step(totals.wall_ns), "time", "Wall time, by the recorded steps."),
         Figure(
-            label=f"time{each}",
-            value=costs.per_step(totals.wall_ns),
-            kind="time",
-            help="Wall time, by the recorded steps.",
+            f"on the device{each}",
+            run.device_step_ns or 0,
+            "time",
+            "Nothing waits for the device: the CPU runs ahead, until it has to wait.",
         ),
         Figure(
-            label=f"on the device{each}",
-            value=run.device_step_ns or 0,
-            kind="time",
-            help="Nothing waits for the device: the CPU runs ahead, until it has to wait.",
+            "device busy" if is_device else "operators busy",
+            run.busy_share or 0 if is_device else operators_busy,
+            "share",
+            "How much of the time at least one stream works." if is_device else "How much of the time operators run.",
         ),
-        Figure(
-            label="device busy" if is_device else "operators busy",
-            value=run.busy_share or 0 if is_device else operators_busy,
-            kind="share",
-            help="How much of the time at least one stream works."
-            if is_device
-            else "How much of the time operators run.",
-        ),
-        Figure(
-            label=f"device idle{each}",
-            value=costs.per_step(totals.idle_ns),
-            kind="time",
-            help="When no stream of a device works.",
-        ),
-        Figure(
-            label=f"waiting{inside}",
-            value=run.waiting_per_step_ns,
-            kind="time",
-            help="CPU time in calls that wait for the device.",
-        ),
-        Figure(label=f"kernels{inside}", value=launches, kind="count", help="Kernels that were launched."),
-        Figure(label=f"operators{inside}", value=operators, kind="count", help="Operators that ran."),
-        Figure(label="peak memory", value=totals.peak_bytes, kind="bytes", help="The most that was allocated at once."),
-        Figure(label="steps", value=totals.steps, kind="count", help="That were recorded."),
+        Figure(f"device idle{each}", costs.per_step(totals.idle_ns), "time", "When no stream of a device works."),
+        Figure(f"waiting{inside}", run.waiting_per_step_ns, "time", "CPU time in calls that wait for the device."),
+        Figure(f"kernels{inside}", launches, "count", "Kernels that were launched."),
+        Figure(f"operators{inside}", operators, "count", "Operators that ran."),
+        Figure("peak memory", totals.peak_bytes, "bytes", "The most that was allocated at once."),
+        Figure("steps", totals.steps, "count", "That were recorded."),
     ]
     return [one for one in found if one.value]
 

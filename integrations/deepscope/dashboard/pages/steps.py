@@ -101,8 +101,8 @@ def _figures(profile: Profile) -> list[Figure]:
     }
     helps = {f"p{one}": f"{one} % of the steps are not longer." for one in PERCENTILES}
     return [
-        Figure(label="steps", value=times.count, kind="count", help="That were recorded."),
-        *(Figure(label=name, value=value, kind="time", help=helps.get(name, "")) for name, value in named.items()),
+        Figure("steps", times.count, "count", "That were recorded."),
+        *(Figure(name, value, "time", helps.get(name, "")) for name, value in named.items()),
     ]
 
 
