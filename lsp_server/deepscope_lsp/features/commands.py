@@ -17,41 +17,7 @@ from deepscope.printable import printable, without_secrets
 from deepscope.store.identity import FoundTrace
 from deepscope.store.runs import TraceSelection
 from deepscope.trace.kineto.remote import is_url
-from deepscope_lsp.answers import (
-    AnnotatedLine,
-    Caller,
-    CallPaths,
-    FoundFinding,
-    HotLines,
-    HotModules,
-    LinePaths,
-    ListedTrace,
-    Located,
-    RecordedLine,
-    ResolvedPath,
-    Run,
-    State,
-    Status,
-    TryCommand,
-)
-from deepscope_lsp.arguments import (
-    CallPathsArgument,
-    HideArgument,
-    HotLinesArgument,
-    HotModulesArgument,
-    LinePathsArgument,
-    ListArgument,
-    MapFolderArgument,
-    PathArgument,
-    PlaceArgument,
-    RecordedPlaceArgument,
-    RecordedTextArgument,
-    ResolveArgument,
-    TextPlaceArgument,
-    TryArgument,
-    UriArgument,
-    Where,
-)
+from deepscope_lsp import answers, arguments
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules, numbers_of
 from deepscope_lsp.engine.answering.named_places import listed_trace, resolve_place, runs_of
@@ -76,7 +42,7 @@ if TYPE_CHECKING:
     from deepscope_lsp.server import DeepScopeServer
 
 
-def measured_lines(server: DeepScopeServer, document: Document) -> list[AnnotatedLine]:
+def measured_lines(server: DeepScopeServer, document: Document) -> list[answers.AnnotatedLine]:
     """The lines as they stand now."""
     binding = document.binding
     if binding is None:
@@ -87,7 +53,7 @@ def measured_lines(server: DeepScopeServer, document: Document) -> list[Annotate
     for shown in binding.shown_between(1, len(document.buffer.lines), with_changed=with_changed):
         note = annotate(shown.record, scales)
         found.append(
-            AnnotatedLine(
+            answers.AnnotatedLine(
                 line=shown.line,
                 recorded_line=shown.record.line,
                 function=shown.record.function,
@@ -113,7 +79,7 @@ class Commands:
         self._server = server
         self._watcher = watcher
 
-    async def hot_lines(self, argument: HotLinesArgument) -> HotLines:
+    async def hot_lines(self, argument: arguments.HotLinesArgument) -> answers.HotLines:
         """The hottest lines of the trace, or of one open document."""
         project, index = self._shown(argument)
         files, baseline = None, project.baseline
@@ -126,61 +92,61 @@ class Commands:
         here = self._server.session.files_here(project)
         return hot_lines(index, here, limit=argument.limit, files=files, baseline=baseline)
 
-    async def call_paths(self, argument: CallPathsArgument) -> CallPaths:
+    async def call_paths(self, argument: arguments.CallPathsArgument) -> answers.CallPaths:
         """The call tree with own and total times."""
         project, index = self._shown(argument)
         return call_paths(
             index, self._server.session.locate(project), min_share=argument.min_share, depth=argument.depth
         )
 
-    async def line_paths(self, argument: LinePathsArgument) -> LinePaths:
+    async def line_paths(self, argument: arguments.LinePathsArgument) -> answers.LinePaths:
         """Who calls a line, what it calls and what its work is made of, on all paths."""
         project, index = self._shown(argument)
         locate = self._server.session.locate(project)
         return line_paths(index, locate, argument.file, argument.line, depth=argument.depth)
 
-    async def modules(self, argument: HotModulesArgument) -> HotModules:
+    async def modules(self, argument: arguments.HotModulesArgument) -> answers.HotModules:
         """The modules with the most device time."""
         return hot_modules(self._shown(argument)[1], limit=argument.limit)
 
-    async def findings(self, argument: Where) -> list[FoundFinding]:
+    async def findings(self, argument: arguments.Where) -> list[answers.FoundFinding]:
         """All findings that are not hidden, the largest saving first, also those of no line."""
         project, index = self._shown(argument)
         locate = self._server.session.locate(project)
-        answers = []
+        found = []
         for finding in index.profile.findings:
             if not self._server.session.is_hidden(project, finding.code, finding.file, finding.line):
                 uri, line = (locate(finding.file, finding.line) if finding.file else None) or (None, None)
                 words = finding_words(finding, index.scales, index.profile.tries)
                 fields = msgspec.structs.asdict(finding)
-                answers.append(FoundFinding(**fields, uri=uri, current_line=line, words=words))
-        return answers
+                found.append(answers.FoundFinding(**fields, uri=uri, current_line=line, words=words))
+        return found
 
-    async def resolve_path(self, argument: ResolveArgument) -> ResolvedPath | None:
+    async def resolve_path(self, argument: arguments.ResolveArgument) -> answers.ResolvedPath | None:
         """Where a path stands here that a trace or a dashboard names."""
         return resolve_place(self._server.session, self._project(argument), argument.path, argument.line)
 
-    async def locate(self, argument: RecordedPlaceArgument) -> Located | None:
+    async def locate(self, argument: arguments.RecordedPlaceArgument) -> answers.Located | None:
         """Where a recorded line stands at this moment, and whether it is what ran; null where its file is not here."""
         project, _ = self._shown(argument)
         here = self._server.session.file_here(project, argument.file)
         if here is None:
             return None
-        return Located(uri=here.uri, line=here.near(argument.line), standing=here.standing(argument.line))
+        return answers.Located(uri=here.uri, line=here.near(argument.line), standing=here.standing(argument.line))
 
-    async def recorded_line(self, argument: TextPlaceArgument) -> RecordedLine | None:
+    async def recorded_line(self, argument: arguments.TextPlaceArgument) -> answers.RecordedLine | None:
         """The recorded line that a line of an open document is, unchanged or edited; null for one that did not run."""
         document = self._server.document(argument.uri)
         binding = document.binding if document is not None else None
         home = binding.recorded_line(argument.line) if binding is not None else None
-        return None if binding is None or home is None else RecordedLine(file=binding.file.path, line=home)
+        return None if binding is None or home is None else answers.RecordedLine(file=binding.file.path, line=home)
 
-    async def recorded_text(self, argument: RecordedTextArgument) -> str | None:
+    async def recorded_text(self, argument: arguments.RecordedTextArgument) -> str | None:
         """A file as it ran; null where the trace has no text of it."""
         source = self._shown(argument)[1].profile.files.get(argument.file)
         return None if source is None else source.text
 
-    async def map_folder(self, argument: MapFolderArgument) -> dict[str, str]:
+    async def map_folder(self, argument: arguments.MapFolderArgument) -> dict[str, str]:
         """Finds a recorded file in a folder from now on, and what lay beside it; answers what was learnt."""
         project, _ = self._shown(argument)
         paths = project.paths
@@ -196,24 +162,24 @@ class Commands:
         refresh(self._server)
         return lesson
 
-    async def callers(self, argument: PlaceArgument) -> list[Caller]:
+    async def callers(self, argument: arguments.PlaceArgument) -> list[answers.Caller]:
         """Who calls a line's function."""
         project, index, file, line = self._place(argument)
         return callers(self._server, project, index, file, line)
 
-    async def show_callers(self, argument: PlaceArgument) -> list[Caller]:
+    async def show_callers(self, argument: arguments.PlaceArgument) -> list[answers.Caller]:
         """The same, and the user picks one to go to."""
         project, index, file, line = self._place(argument)
         found = callers(self._server, project, index, file, line)
         self._server.start(show_callers(self._server, found))
         return found
 
-    async def annotations(self, argument: UriArgument) -> list[AnnotatedLine]:
+    async def annotations(self, argument: arguments.UriArgument) -> list[answers.AnnotatedLine]:
         """All measured lines of an open document as they stand now."""
         document = self._server.document(argument.uri)
         return [] if document is None else measured_lines(self._server, document)
 
-    async def list_traces(self, argument: ListArgument) -> list[ListedTrace]:
+    async def list_traces(self, argument: arguments.ListArgument) -> list[answers.ListedTrace]:
         """The traces in the configured places, the newest first."""
         loop = asyncio.get_running_loop()
         projects = [self._project(argument)] if argument.root is not None else self._server.session.projects
@@ -226,11 +192,11 @@ class Commands:
             None, lambda: [listed_trace(one, is_shown=is_it, problem=problem) for one, is_it, problem in known]
         )
 
-    async def list_runs(self, argument: ListArgument) -> list[Run]:
+    async def list_runs(self, argument: arguments.ListArgument) -> list[answers.Run]:
         """The same by their runs."""
         return runs_of(await self.list_traces(argument))
 
-    async def select_trace(self, argument: PathArgument) -> Status:
+    async def select_trace(self, argument: arguments.PathArgument) -> answers.Status:
         """Shows a trace of the user's choice from now on, or the newest again."""
         project = self._project(argument)
         memory = project.remembered.memory
@@ -246,13 +212,13 @@ class Commands:
         project.remembered.save()
         return status_now(self._server, project, "ready")
 
-    async def reload(self, argument: Where) -> Status:
+    async def reload(self, argument: arguments.Where) -> answers.Status:
         """Looks for traces now and loads what is to be shown."""
         project = self._project(argument)
         await self._watcher.load_newest(project)
         return status_now(self._server, project, "ready")
 
-    async def set_baseline(self, argument: PathArgument) -> Status:
+    async def set_baseline(self, argument: arguments.PathArgument) -> answers.Status:
         """Compares with another trace, or with what is shown now once a newer trace is there."""
         project, index = self._shown(argument)
         if argument.path is None:
@@ -268,19 +234,21 @@ class Commands:
         self._changed(project)
         return status_now(self._server, project, "ready")
 
-    async def clear_baseline(self, argument: Where) -> None:
+    async def clear_baseline(self, argument: arguments.Where) -> None:
         """Compares no longer."""
         project = self._project(argument)
         project.compare_with(None)
         self._changed(project)
 
-    async def status(self, argument: Where) -> Status:
+    async def status(self, argument: arguments.Where) -> answers.Status:
         """What is shown now."""
         project = self._project(argument)
-        state: State = "loading" if project.loader is not None else "ready" if project.index is not None else "none"
+        state: answers.State = (
+            "loading" if project.loader is not None else "ready" if project.index is not None else "none"
+        )
         return status_now(self._server, project, "error" if project.error else state, project.error)
 
-    async def hide_finding(self, argument: HideArgument) -> None:
+    async def hide_finding(self, argument: arguments.HideArgument) -> None:
         """Hides a diagnostic's code on a line, in a file or everywhere; remembered for the workspace folder."""
         project = self._project(argument)
         text = ""
@@ -296,18 +264,18 @@ class Commands:
             project.remembered.save()
         refresh(self._server)
 
-    async def try_command(self, argument: TryArgument) -> TryCommand:
+    async def try_command(self, argument: arguments.TryArgument) -> answers.TryCommand:
         """The command that tries what answers a finding, on the program that was recorded."""
         return try_command(self._server.session, self._project(argument), argument.code)
 
-    async def show_try_command(self, argument: TryArgument) -> TryCommand:
+    async def show_try_command(self, argument: arguments.TryArgument) -> answers.TryCommand:
         """The same, and the user is shown it, to be run in a terminal."""
         found = await self.try_command(argument)
         words = printable(shlex.join(["deepscope", *found.arguments]))
         self._server.window_show_message(types.ShowMessageParams(types.MessageType.Info, f"Run: {words}"))
         return found
 
-    async def unhide_findings(self, argument: Where) -> list[str]:
+    async def unhide_findings(self, argument: arguments.Where) -> list[str]:
         """Shows everything again; answers what was hidden."""
         project = self._project(argument)
         hidden, project.remembered.memory.hidden = project.remembered.memory.hidden, []
@@ -328,7 +296,7 @@ class Commands:
         refresh(self._server)
         tell_status(self._server, project, "ready")
 
-    def _project(self, argument: Where) -> Project:
+    def _project(self, argument: arguments.Where) -> Project:
         session = self._server.session
         if argument.root is not None:
             path = to_path(argument.root)  # editors quote URIs each in their own way
@@ -338,7 +306,7 @@ class Commands:
             raise NoTraceError(f"{argument.root}: no such workspace folder is open")
         return session.main_project() or session.projects[0]
 
-    def _shown(self, argument: Where) -> tuple[Project, ProfileIndex]:
+    def _shown(self, argument: arguments.Where) -> tuple[Project, ProfileIndex]:
         project = self._project(argument)
         if project.index is None:
             raise NoTraceError(
@@ -346,7 +314,7 @@ class Commands:
             )
         return project, project.index
 
-    def _place(self, argument: PlaceArgument) -> tuple[Project, ProfileIndex, str, int]:
+    def _place(self, argument: arguments.PlaceArgument) -> tuple[Project, ProfileIndex, str, int]:
         if argument.uri is not None:
             document = self._server.document(argument.uri)
             if document is None or document.binding is None or document.project is None:
@@ -409,9 +377,9 @@ def _register(
     kind = get_type_hints(run)["argument"]
 
     @server.command(name)
-    async def command(*arguments: Any) -> object:
+    async def command(*given: Any) -> object:
         try:
-            argument = msgspec.convert(arguments[0] if arguments and arguments[0] is not None else {}, kind)
+            argument = msgspec.convert(given[0] if given and given[0] is not None else {}, kind)
             return await run(commands, argument)
         except msgspec.ValidationError as error:
             raise JsonRpcInvalidParams(f"{name}: {error}") from error
