@@ -10,7 +10,7 @@ from typing import Any, Literal
 from deepscope.printable import printable
 from deepscope.records import PartKey, Profile
 from deepscope.records.places import NO_LINE, short_path, short_place
-from deepscope.report.places import Depth, Metric, Stack, measured_words, place_name, stacks
+from deepscope.report.places import Depth, Metric, Stack, measured_words, place_name, stacks, subtree_sums
 
 FlameMetric = Literal["device", "backward", "cpu"]
 
@@ -38,11 +38,7 @@ class FlameTree:
 
     def totals(self, which: int | None = None) -> list[int]:
         """By node its own time and that of all below it: in one of the profiles, or (None) in all of them."""
-        totals = [sum(own) if which is None else own[which] for own in self.own]
-        for number in range(len(totals) - 1, -1, -1):
-            if self.parents[number] >= 0:
-                totals[self.parents[number]] += totals[number]
-        return totals
+        return subtree_sums(self.parents, (sum(own) if which is None else own[which] for own in self.own))
 
 
 Naming = Callable[[int], Hashable]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -91,6 +91,15 @@ def call_tree(profile: Profile) -> list[CallNode]:
         for place, line in enumerate(profile.lines)
     ]
     return [*flat, CallNode(-1, NO_LINE, rest.self_device_ns, rest.self_cpu_ns, rest.backward_device_ns)]
+
+
+def subtree_sums(parents: Sequence[int], own: Iterable[int]) -> list[int]:
+    """Of each node its own number and those of all below it; a parent (-1 for none) stands before its children."""
+    sums = list(own)
+    for node in range(len(sums) - 1, -1, -1):
+        if parents[node] >= 0:
+            sums[parents[node]] += sums[node]
+    return sums
 
 
 def node_path(tree: list[CallNode], place: int) -> list[int]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from deepscope.records import CallNode, PartKey, Profile
-from deepscope.report.places import Depth, call_tree, place_name, shown_kinds
+from deepscope.report.places import Depth, call_tree, place_name, shown_kinds, subtree_sums
 
 NO_LINE = -1
 
@@ -83,7 +83,6 @@ def node_name(place: PartKey, modules_above: Iterable[str]) -> str:
     return place_name(place.kind, place.name)
 
 
-AnyNode = TypeVar("AnyNode", CallNode, PathNode)
 DEPTH_LIMIT = 200
 """A deeper tree is cut: readers of JSON have limits of their own."""
 
@@ -108,26 +107,26 @@ class JoinedNode:
         return self.total_ns or self.total_cpu_ns
 
 
-def subtree_sums(tree: Sequence[AnyNode], own: Callable[[AnyNode], int]) -> list[int]:
-    """`own` of each node with that of all below it; a parent stands before its children."""
-    sums = [own(node) for node in tree]
-    for place in range(len(tree) - 1, -1, -1):
-        parent = tree[place].parent
-        if 0 <= parent < place:
-            sums[parent] += sums[place]
-    return sums
+class SubtreeTimes(NamedTuple):
+    """Times of a node with those of all below it."""
+
+    device_ns: int
+    cpu_ns: int
+    backward_ns: int
+    """Part of `device_ns`."""
 
 
-def subtree_ns(tree: Sequence[AnyNode]) -> list[tuple[int, int]]:
-    """Device and CPU time of each node with all below it."""
-    device_ns = subtree_sums(tree, lambda node: node.self_device_ns)
-    return list(zip(device_ns, subtree_sums(tree, lambda node: node.self_cpu_ns), strict=True))
+def subtree_times(tree: Sequence[CallNode | PathNode]) -> list[SubtreeTimes]:
+    """The times of each node with all below it."""
+    parents = [node.parent for node in tree]
+    own = ([node.self_device_ns, node.self_cpu_ns, node.backward_device_ns] for node in tree)
+    columns = (subtree_sums(parents, column) for column in zip(*own, strict=True))
+    return [SubtreeTimes(*times) for times in zip(*columns, strict=True)]
 
 
 def joined_calls(tree: Sequence[PathNode], limit_ns: float) -> tuple[JoinedNode, ...]:
     """The roots, the largest total first; nodes with less device time than `limit_ns` are left out."""
-    totals = subtree_ns(tree)
-    backward_ns = subtree_sums(tree, lambda node: node.backward_device_ns)
+    totals = subtree_times(tree)
     children: dict[int, list[int]] = defaultdict(list)
     for place, node in enumerate(tree):
         children[node.parent].append(place)
@@ -140,14 +139,14 @@ def joined_calls(tree: Sequence[PathNode], limit_ns: float) -> tuple[JoinedNode,
             by_frame[tree[place].frame].append(place)
         nodes = []
         for frame, same in by_frame.items():
-            total_ns = sum(totals[place][0] for place in same)
+            total_ns = sum(totals[place].device_ns for place in same)
             if total_ns >= limit_ns:
                 node = JoinedNode(
                     frame=frame,
                     self_ns=sum(tree[place].self_device_ns for place in same),
                     total_ns=total_ns,
-                    total_cpu_ns=sum(totals[place][1] for place in same),
-                    total_backward_ns=sum(backward_ns[place] for place in same),
+                    total_cpu_ns=sum(totals[place].cpu_ns for place in same),
+                    total_backward_ns=sum(totals[place].backward_ns for place in same),
                     calls=sum(tree[place].calls for place in same),
                     children=level([child for place in same for child in children[place]], depth + 1),
                 )

@@ -17,10 +17,10 @@ from deepscope_lsp.engine.call_tree import (
     NO_LINE,
     JoinedNode,
     PathNode,
+    SubtreeTimes,
     joined_calls,
     opened_tree,
-    subtree_ns,
-    subtree_sums,
+    subtree_times,
 )
 from deepscope_lsp.engine.path_map import parts_of
 
@@ -264,11 +264,11 @@ class ProfileIndex:
 
     def hot_path(self, file: str, line: int) -> list[Line]:
         """The lines on the most expensive call path through a line, outermost first."""
-        tree, totals = self.profile.call_tree, self._subtree_ns
+        tree, totals = self.profile.call_tree, self._totals
         places = self._nodes.get((file, line), [])
         if not places:
             return []
-        place = max(places, key=lambda one: totals[one][0])
+        place = max(places, key=lambda one: totals[one].device_ns)
         path = []
         above = place
         while above >= 0:
@@ -276,22 +276,21 @@ class ProfileIndex:
             above = tree[above].parent
         path.reverse()
         while children := self._children.get(place):
-            place = max(children, key=lambda one: totals[one][0])
+            place = max(children, key=lambda one: totals[one].device_ns)
             path.append(tree[place].line)
         return [self.profile.lines[index] for index in path if index != NO_LINE]
 
     def _calls(self, file: str, line: int, *, up: bool) -> list[CallEdge]:
         tree = self.profile.call_tree
-        sums: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
+        sums: dict[int, SubtreeTimes] = defaultdict(lambda: SubtreeTimes(0, 0, 0))
         for place in self._nodes.get((file, line), ()):
             pairs = [(tree[place].parent, place)] if up else [(child, child) for child in self._children.get(place, ())]
             for other, counted in pairs:
                 if other >= 0 and tree[other].line != NO_LINE:
-                    device_ns, cpu_ns = self._subtree_ns[counted]
-                    total = sums[tree[other].line]
-                    total[0] += device_ns
-                    total[1] += cpu_ns
-                    total[2] += self._subtree_backward_ns[counted]
+                    before, times = sums[tree[other].line], self._totals[counted]
+                    sums[tree[other].line] = SubtreeTimes(
+                        *(one + more for one, more in zip(before, times, strict=True))
+                    )
         calls = [
             # Autograd runs what a line of the forward pass did below the line that called `backward()`: nothing of it
             # is that line's own work on the CPU.
@@ -327,12 +326,8 @@ class ProfileIndex:
         return dict(found)
 
     @cached_property
-    def _subtree_ns(self) -> list[tuple[int, int]]:
-        return subtree_ns(self.profile.call_tree)
-
-    @cached_property
-    def _subtree_backward_ns(self) -> list[int]:
-        return subtree_sums(self.profile.call_tree, lambda node: node.backward_device_ns)
+    def _totals(self) -> list[SubtreeTimes]:
+        return subtree_times(self.profile.call_tree)
 
 
 def _summed(tables: Iterable[list[Top]]) -> list[Top]:

@@ -25,7 +25,7 @@ from deepscope.report.layout import Styles
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.baseline import Baseline
-from deepscope_lsp.engine.call_tree import subtree_ns
+from deepscope_lsp.engine.call_tree import subtree_times
 from deepscope_lsp.engine.profile_index import ProfileIndex, Scales, merged
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words
@@ -328,7 +328,7 @@ def test_call_paths_sum_to_the_whole(index: ProfileIndex) -> None:
 
 def test_times_of_a_subtree_are_summed_upwards() -> None:
     tree = [CallNode(-1, 0, 5, 1), CallNode(0, 1, 5, 1), CallNode(1, 2, 1, 0), CallNode(-1, 2, 7, 0)]
-    assert subtree_ns(tree) == [(11, 2), (6, 1), (1, 0), (7, 0)]
+    assert [times[:2] for times in subtree_times(tree)] == [(11, 2), (6, 1), (1, 0), (7, 0)]
 
 
 def test_the_hot_path_goes_from_the_outermost_line_to_the_innermost(index: ProfileIndex) -> None:

@@ -11,7 +11,7 @@ from deepscope.records import Line, Profile, Top
 from deepscope.records.places import NO_LINE
 from deepscope.report.below import lines_of
 from deepscope.report.event_names import readable
-from deepscope.report.places import node_path
+from deepscope.report.places import node_path, subtree_sums
 
 _MOST = 30
 """Rows of each list, the largest first."""
@@ -155,26 +155,17 @@ def call_paths(profile: Profile, place: int) -> CallPaths:
     if place >= len(profile.lines):
         found = _to_library_line(profile, lines_of(profile)[place])
     else:
-        totals = _totals(profile)
+        tree = profile.call_tree
+        parents = [node.parent for node in tree]
+        device = subtree_sums(parents, (node.self_device_ns for node in tree))
+        cpu = subtree_sums(parents, (node.self_cpu_ns for node in tree))
         found = [
-            _path(profile, node_path(profile.call_tree, node)[:-1], one.self_device_ns, *totals[node])
-            for node, one in enumerate(profile.call_tree)
-            if one.line == place
+            _path(profile, node_path(tree, at)[:-1], node.self_device_ns, device[at], cpu[at])
+            for at, node in enumerate(tree)
+            if node.line == place
         ]
     found.sort(key=lambda path: (-path.total_ns, -path.cpu_ns))
     return CallPaths(found[:PATHS], max(len(found) - PATHS, 0))
-
-
-def _totals(profile: Profile) -> list[tuple[int, int]]:
-    """Of each node of the call tree the device and the CPU time, those below it included."""
-    device = [node.self_device_ns for node in profile.call_tree]
-    cpu = [node.self_cpu_ns for node in profile.call_tree]
-    for number in range(len(device) - 1, -1, -1):  # a parent stands before what it calls
-        above = profile.call_tree[number].parent
-        if above >= 0:
-            device[above] += device[number]
-            cpu[above] += cpu[number]
-    return list(zip(device, cpu, strict=True))
 
 
 def _to_library_line(profile: Profile, line: Line) -> list[CallPath]:
