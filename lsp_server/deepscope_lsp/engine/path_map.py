@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TypedDict
 
 from deepscope.records import Line, SourceFile
 from deepscope.remap.diff import is_same_text, shared_ratio
-from deepscope.trace.source_lines import source_lines
+from deepscope_lsp.engine.unopened_files import lines_on_disk
 
 _WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 
@@ -49,16 +50,10 @@ class RecordedPath:
 
     def common_suffix(self, other: RecordedPath) -> int:
         """How many parts both end with."""
+        pairs: Iterable[tuple[str, str]] = zip(reversed(self.parts), reversed(other.parts), strict=False)
         if self.is_windows or other.is_windows:
-            mine, others = [[part.casefold() for part in path.parts] for path in (self, other)]
-        else:
-            mine, others = list(self.parts), list(other.parts)
-        count = 0
-        for one, two in zip(reversed(mine), reversed(others), strict=False):
-            if one != two:
-                break
-            count += 1
-        return count
+            pairs = ((mine.casefold(), its.casefold()) for mine, its in pairs)
+        return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 @lru_cache(maxsize=4096)
@@ -122,7 +117,6 @@ ALIKE_RATIO = 0.3
 """So many of the recorded lines make a file of the same name the recorded one."""
 RENAMED_RATIO = 0.6
 """So many of the recorded lines make a file of another name the recorded one."""
-READ_LIMIT_BYTES = 16 << 20
 COMMON_NAMES = frozenset({"__init__.py", "__main__.py", "main.py", "setup.py", "conftest.py"})
 """Names that say nothing by themselves."""
 
@@ -253,15 +247,13 @@ class PathMap:
         return _one_or_all(alike)
 
     def _by_likeness(self, lines: Sequence[str]) -> FileMatch:
-        ratios = [
-            (shared_ratio(source.text, lines), file)
+        alike = [
+            file
             for file, source in self.files.items()
             if source is not None and source.text is not None and not self._lies_here(file)
+            if shared_ratio(source.text, lines) >= RENAMED_RATIO
         ]
-        ratios.sort(reverse=True)
-        if not ratios or ratios[0][0] < RENAMED_RATIO:
-            return NONE
-        return _one_or_all([file for ratio, file in ratios if ratio >= RENAMED_RATIO])
+        return _one_or_all(alike)
 
     def _find_local(self, recorded: str) -> str | None:
         path = parts_of(recorded)
@@ -283,8 +275,8 @@ class PathMap:
                     return None
         return None
 
-    def _longest_prefixes(self) -> Iterator[tuple[str, str]]:
-        return iter(sorted(self.prefixes.items(), key=lambda pair: -len(pair[0])))
+    def _longest_prefixes(self) -> list[tuple[str, str]]:
+        return sorted(self.prefixes.items(), key=lambda pair: -len(pair[0]))
 
     def _source_of(self, recorded: str) -> str | None:
         """The workspace's own file of what ran elsewhere on this machine, or in a build's or an installation's copy.
@@ -299,8 +291,9 @@ class PathMap:
         rests = [rest for rest in (below, after, ("src", *after) if after else None) if rest]
         for rest in rests:
             places = {_below(root, rest) for root in self.roots}
-            found = [file for file in places if not is_copy(file, self.roots) and _is_file(file)]
-            found = [file for file in found if _has_text(file, source)]
+            found = [
+                file for file in places if not is_copy(file, self.roots) and _is_file(file) and _has_text(file, source)
+            ]
             if found:
                 return found[0] if len(found) == 1 else None
         return None
@@ -324,7 +317,7 @@ class PathMap:
 
     def _reads_alike(self, path: str, recorded: str) -> bool:
         source = self.files.get(recorded)
-        lines = _lines_of(path)
+        lines = lines_on_disk(path)
         if source is None or lines is None or (source.text is None and not source.sha256):
             return lines is not None
         return is_same_text(source, lines) or shared_ratio(source.text or "", lines) >= ALIKE_RATIO
@@ -334,17 +327,8 @@ class PathMap:
 
 
 def _has_text(file: str, source: SourceFile) -> bool:
-    lines = _lines_of(file)
+    lines = lines_on_disk(file)
     return lines is not None and is_same_text(source, lines)
-
-
-def _lines_of(file: str) -> list[str] | None:
-    try:
-        if Path(file).stat().st_size > READ_LIMIT_BYTES:
-            return None
-        return source_lines(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
 
 
 def _is_same_file(one: str, other: str) -> bool:
