@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TypedDict
 
 from deepscope.printable import printable
 from deepscope.records import Line
@@ -61,7 +60,7 @@ def line_paths(index: ProfileIndex, locate: Locate, file: str, line: int, *, dep
     chains = list(_chains(index.joined_calls(depth), wanted, ())) if wanted else []
     maker = _LinePaths(index, locate)
     return LinePaths(
-        line=SourceLocation(**_place_fields(index, chains[0][1].frame, locate)) if chains else None,
+        line=_place(index, chains[0][1].frame, locate) if chains else None,
         step_words=index.scales.step_words,
         callers=maker.callers(chains),
         callees=maker.callees([child for _, node in chains for child in node.children], (), 0),
@@ -79,15 +78,9 @@ def _frames_at(index: ProfileIndex, file: str, line: int) -> set[int]:
     }
 
 
-def _place_fields(index: ProfileIndex, frame: int, locate: Locate) -> PlaceFields:
+def _place(index: ProfileIndex, frame: int, locate: Locate) -> SourceLocation:
     fields = frame_fields(index, frame, locate)
-    return PlaceFields(
-        function=fields["function"],
-        file=fields["file"],
-        line=fields["line"],
-        uri=fields["uri"],
-        current_line=fields["current_line"],
-    )
+    return SourceLocation(**{name: fields[name] for name in SourceLocation.__struct_fields__})  # type: ignore[literal-required]
 
 
 def _chains(nodes: Iterable[JoinedNode], wanted: set[int], above: tuple[JoinedNode, ...]) -> Iterable[Chain]:
@@ -160,14 +153,9 @@ Modules = tuple[str, ...]
 """The paths of the modules above a node, the innermost first."""
 
 
-class FrameFields(TypedDict):
+class FrameFields(PlaceFields):
     """The fields of `answers.Frame`."""
 
-    function: str
-    file: str
-    line: int
-    uri: str | None
-    current_line: int | None
     kind: FrameKind
     name: str
     whole_name: str

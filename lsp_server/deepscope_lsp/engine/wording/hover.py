@@ -16,7 +16,7 @@ from deepscope.report.event_names import readable
 from deepscope.report.memory import peak_kinds
 from deepscope.report.places import place_name
 from deepscope.report.why_words import no_word, why_words
-from deepscope_lsp.engine.baseline import Baseline, Noise
+from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.binding import Mark
 from deepscope_lsp.engine.path_map import Locate
 from deepscope_lsp.engine.profile_index import CallEdge, ProfileIndex, Scales
@@ -68,8 +68,10 @@ def line_hover(line: Line, context: HoverContext, *, now: int | None = None) -> 
             _cause(line, context.scales),
             _remedy(context.findings),
         ),
-        _branch(line, context),
-        _table(line, context, *_before_line(line, context.baseline)),
+        branch_words(
+            context.index.below(line.file, line.line), context.index.text_of(line.file, line.line), context.place
+        ),
+        _table(line, context),
         _critical(line, context),
         _framework(line, context),
         _held(line, context.scales),
@@ -92,7 +94,7 @@ def function_hover(function: Function, context: HoverContext) -> str:
     kernels, operators = context.index.tops_of(function)
     sections = [
         _head(_title(function.function, context.mark.value), function, context),
-        _table(function, context, *_before_function(function, context.baseline)),
+        _table(function, context),
         _held(function, context.scales),
         _ranks(function, context.scales),
         _baseline(context),
@@ -129,11 +131,6 @@ def _title(name: str, *remarks: str) -> str:
     return f"**{markdown.plain(name)}**" + (f" ({said})" if said else "")
 
 
-def _branch(line: Line, context: HoverContext) -> str:
-    index = context.index
-    return branch_words(index.below(line.file, line.line), index.text_of(line.file, line.line), context.place)
-
-
 def _head(title: str, numbers: Numbers, context: HoverContext, *lines: str) -> str:
     """What the line costs, why, and what to do: a line each."""
     costs = context.scales.costs
@@ -163,24 +160,16 @@ def _remedy(findings: Sequence[Finding]) -> str:
     return f"Remedy: {markdown.plain(spaced(first.remedy.text), SENTENCE_LENGTH)}"
 
 
-def _before_line(line: Line, baseline: Baseline | None) -> tuple[Line | None, Noise]:
-    if baseline is None:
-        return None, "unknown"
-    return baseline.line(line.file, line.line), baseline.noise(line.file, line.line)
-
-
-def _before_function(function: Function, baseline: Baseline | None) -> tuple[Function | None, Noise]:
-    if baseline is None:
-        return None, "unknown"
-    return baseline.function(function), baseline.function_noise(function)
-
-
-def _table(numbers: Numbers, context: HoverContext, old: Numbers | None, noise: Noise) -> str:
-    baseline, totals = context.baseline, context.index.profile.totals
-    if baseline is None:
-        return numbers_table(numbers, context.scales, totals)
-    before = BaselineNumbers(old, baseline.index.scales, baseline.index.profile.totals, noise)
-    return numbers_table(numbers, context.scales, totals, before)
+def _table(record: Line | Function, context: HoverContext) -> str:
+    baseline, before = context.baseline, None
+    if baseline is not None:
+        old: Line | Function | None
+        if isinstance(record, Line):
+            old, noise = baseline.line(record.file, record.line), baseline.noise(record.file, record.line)
+        else:
+            old, noise = baseline.function(record), baseline.function_noise(record)
+        before = BaselineNumbers(old, baseline.index.scales, baseline.index.profile.totals, noise)
+    return numbers_table(record, context.scales, context.index.profile.totals, before)
 
 
 def _critical(line: Line, context: HoverContext) -> str:
@@ -220,10 +209,10 @@ def _held(numbers: Numbers, scales: Scales) -> str:
     if not kinds or kinds[0][0] == "unknown":
         return ""
     size = quantities.size(numbers.peak_bytes / scales.ranks)
-    first, *others = (
+    parts = (
         f"{kind} {quantities.share(part / numbers.peak_bytes)}" if len(kinds) > 1 else kind for kind, part in kinds
     )
-    return f"Holds {size} at the peak: {', '.join([first, *others])}"
+    return f"Holds {size} at the peak: {', '.join(parts)}"
 
 
 def _ranks(record: Line | Function, scales: Scales) -> str:
