@@ -35,12 +35,6 @@ MODULE = b"""export async function render() {
 }
 """
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'"
-)
-"""As of the dashboard's own server; but whoever may frame TensorBoard (a notebook, an editor) frames its tabs, too."""
-
 LOOK_SECONDS = 10.0
 PATIENCE_SECONDS = 0.3
 """How often it is looked whether there are traces, and how long TensorBoard's list of tabs waits for that."""
@@ -68,7 +62,7 @@ class DeepScopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def __init__(self, context: Any) -> None:
         from deepscope.dashboard.application import Application
         from deepscope.dashboard.library import Library
-        from deepscope.dashboard.server import Pages
+        from deepscope.dashboard.server import POLICY, Pages
 
         super().__init__(context)
         flags = context.flags
@@ -77,7 +71,9 @@ class DeepScopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         )
         self._library = Library(folders)
         self._presence = Presence(self._library)
-        self._pages = Pages(Application(self._library), policy=POLICY, host="tensorboard")
+        # Whoever may frame TensorBoard (a notebook, an editor) frames its tabs, too.
+        policy = POLICY.removesuffix("; frame-ancestors 'none'")
+        self._pages = Pages(Application(self._library), policy=policy, host="tensorboard")
 
     def get_plugin_apps(self) -> dict[str, Any]:
         """What answers, by route."""
