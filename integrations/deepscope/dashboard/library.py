@@ -185,7 +185,12 @@ class Library:
 
         def read(selection: TraceSelection) -> Profile:
             request = self._request(choice, selection, details)
-            profile = self._profiles.get(request, lambda progress: self._load(request, progress), _size(selection))
+
+            def load(progress: Progress) -> Profile:
+                with self._loading(request) as loader:
+                    return loader.load(progress)
+
+            profile = self._profiles.get(request, load, _size(selection))
             join_files_beside(profile, selection.files)
             return profile
 
@@ -336,10 +341,6 @@ class Library:
             loaders = list(self._loaders)
         for loader in loaders:
             loader.cancel()
-
-    def _load(self, request: LoadRequest, progress: Progress) -> Profile:
-        with self._loading(request) as loader:
-            return loader.load(progress)
 
     @contextmanager
     def _loading(self, request: LoadRequest) -> Iterator[Loader]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
@@ -221,24 +220,13 @@ def _figures(profile: Profile) -> list[Figure]:
     return [one for one in found if one.value]
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The profile that a curve is of."""
-
-    profile: Profile
-    device: DeviceMemory
-    rank: int | None
-
-
 def _device(device: DeviceMemory, library: Library, question: Choice, profile: Profile) -> DeviceCurve:
-    source = _source(device, library, question, profile)
-    own = source.device
+    source, own, rank = _source(device, library, question, profile)
     begin = own.curve[0].at_ns if own.curve else own.peak_at_ns
     end = own.curve[-1].at_ns if own.curve else own.peak_at_ns
-    steps = source.profile.steps[:STEPS]
     return DeviceCurve(
         device=word(device.device),
-        rank=source.rank,
+        rank=rank,
         begin=str(begin),
         end_ns=end - begin,
         curve=_curve(own.curve, begin),
@@ -246,28 +234,30 @@ def _device(device: DeviceMemory, library: Library, question: Choice, profile: P
         peak_at_ns=own.peak_at_ns - begin,
         peak_bytes=own.peak.size_bytes,
         held=_parts(own.peak),
-        at_peak=_held_table(source.profile, "at_peak", "At the peak", _at_peak(source.profile))
-        if source.profile is not profile and len(source.profile.memory.devices) == 1
+        at_peak=_held_table(source, "at_peak", "At the peak", _at_peak(source))
+        if source is not profile and len(source.memory.devices) == 1
         else None,
         steps=[
             StepMark(
                 number=step.number, begin_ns=step.start_ns - begin, end_ns=step.start_ns + step.duration_ns - begin
             )
-            for step in steps
+            for step in source.steps[:STEPS]
         ],
     )
 
 
-def _source(device: DeviceMemory, library: Library, question: Choice, profile: Profile) -> _Source:
-    """Of several ranks the first one with the largest peak, as `of_largest` takes it."""
+def _source(
+    device: DeviceMemory, library: Library, question: Choice, profile: Profile
+) -> tuple[Profile, DeviceMemory, int | None]:
+    """The profile, device and rank that a curve is of: of several the first rank with the largest peak."""
     if len(profile.trace.ranks) < 2 or question.rank is not None:
-        return _Source(profile, device, question.rank)
+        return profile, device, question.rank
     for one in library.ranks(question).summaries:
         if one.rank >= 0 and one.device_peaks.get(device.device) == device.largest_peak_bytes:
-            single = library.profile(msgspec.structs.replace(question, rank=one.rank))
+            single = library.profile(replace(question, rank=one.rank))
             own = next(its for its in single.memory.devices if its.device == device.device)
-            return _Source(single, own, one.rank)
-    return _Source(profile, device, None)
+            return single, own, one.rank
+    return profile, device, None
 
 
 def _curve(points: Sequence[CurvePoint], begin_ns: int) -> MemoryCurve:
@@ -286,8 +276,6 @@ def _parts(held: HeldMemory) -> list[HeldPart]:
 def _at_peak(profile: Profile) -> list[HeldByLine]:
     if profile.memory.failure is None:
         return memory_by_line(profile)
-    from msgspec.structs import replace
-
     memory = replace(profile.memory, failure=None)  # which `memory_by_line` would tell of
     return memory_by_line(replace(profile, memory=memory))
 
