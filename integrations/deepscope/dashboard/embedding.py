@@ -195,13 +195,14 @@ def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict
             body = _answer(library, name, words, budget)
             if body is None:
                 continue
-            if one.is_bounded:
-                if len(body) > left:
-                    continue
-                left -= len(body)
             key = key_of(name, words)
-            first = known.setdefault(body, key)
-            found[key] = msgspec.Raw(body if first == key else msgspec.json.encode(first))
+            text = msgspec.json.encode(known[body]) if body in known else body
+            if one.is_bounded:
+                if len(text) > left:
+                    continue
+                left -= len(text)
+            known.setdefault(body, key)
+            found[key] = msgspec.Raw(text)
     return found
 
 

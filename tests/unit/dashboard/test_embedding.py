@@ -109,6 +109,20 @@ def test_one_faulty_answer_is_left_out_and_texts_share_a_budget(
     assert [record.exc_info is not None for record in caplog.records] == [True]
 
 
+def test_an_answer_that_is_another_ones_takes_no_more_than_that_ones_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def texts(library: Library, question: Asked) -> Text:
+        return Text(text=question.file[:1] * 1000, tables=[])
+
+    monkeypatch.setitem(QUESTIONS, "texts", texts)
+    monkeypatch.setattr(embedding, "question_type", lambda _: Asked)
+    one = Embedded(lambda *_: ({"file": name} for name in ("a1", "a2", "b1")), is_bounded=True)
+    monkeypatch.setattr(embedding, "EMBEDDED", {"texts": one})
+    profile = built_profiles.training()
+    found = embedded_answers(OneProfile(profile), profile, Budget(rows=2, nodes=0, text_bytes=2200))
+    assert list(found) == ["texts?file=a1", "texts?file=a2", "texts?file=b1"]
+    assert msgspec.json.decode(found["texts?file=a2"]) == "texts?file=a1"
+
+
 def test_of_many_ranks_those_with_the_longest_own_time_are_in_the_file() -> None:
     ranks = []
     for number in range(6):
