@@ -21,6 +21,12 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else _escaped(character) for character in text)
 
 
+def clipped(text: str, longest: int) -> str:
+    """Printable text of at most so many characters; the last is `…` where it was cut."""
+    safe = printable(text)
+    return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
+
+
 def without_secrets(text: str) -> str:
     """Text without what addresses in it may be opened by: passwords, users of web addresses (tokens) and their queries
     (signatures) become `…`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from deepscope.printable import printable
+from deepscope.printable import clipped
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|&~$@])")
 _ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
@@ -21,13 +21,13 @@ NAME_LENGTH = 120
 
 def plain(text: str, length: int = NAME_LENGTH) -> str:
     """Text as it is, on one line, cut where it is longer than `length`."""
-    escaped = _ADDRESS.sub(r"\\", _SPECIAL.sub(r"\\\1", _short(text, length).lstrip()))
+    escaped = _ADDRESS.sub(r"\\", _SPECIAL.sub(r"\\\1", clipped(text, length).lstrip()))
     return _BLOCK_START.sub(r"\\", escaped)
 
 
 def code(text: str) -> str:
     """Text as code on one line, also in a table's cell."""
-    shown = _short(text)
+    shown = clipped(text, NAME_LENGTH)
     if not shown.strip():
         return ""
     if "|" in shown:
@@ -49,8 +49,3 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     """A table whose first column is words and whose others are numbers; cells are Markdown already."""
     rule = [":--", *["--:"] * (len(head) - 1)]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, rule, *rows])
-
-
-def _short(text: str, length: int = NAME_LENGTH) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= length else shown[: length - 1] + "…"

@@ -9,7 +9,7 @@ from deepscope.dashboard.answer import Choice, Column, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import described, file_name, in_page_words, table_of, word
 from deepscope.errors import OptionError
-from deepscope.printable import printable
+from deepscope.printable import clipped, printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
 from deepscope.records.places import path_below
 from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
@@ -296,10 +296,4 @@ def _text(profile: Profile, path: str) -> tuple[list[str], str]:
         return [], "The trace has no text of this file, and the file is not here as it was when it ran."
     if len(found) > TEXT_LINES:
         return [], "The file is too long to be shown."
-    return [_shown(line) for line in found], ""
-
-
-def _shown(line: str) -> str:
-    """A line of source: its tabs as four columns, nothing in it that turns the writing direction."""
-    safe = printable(line.expandtabs(4))
-    return safe if len(safe) <= LINE_LETTERS else f"{safe[: LINE_LETTERS - 1]}…"
+    return [clipped(line.expandtabs(4), LINE_LETTERS) for line in found], ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from deepscope.dashboard.answer import Column, Table
-from deepscope.printable import printable
+from deepscope.printable import clipped, printable
 from deepscope.quantities import spaced
 from deepscope.records import Profile
 from deepscope.records.places import base_name, short_path
@@ -21,8 +21,7 @@ _LONGEST_PATH = 36
 
 def word(text: str, longest: int = _LONGEST) -> str:
     """A name as the pages show it."""
-    safe = printable(text)
-    return safe if len(safe) <= longest else f"{safe[: longest - 1]}…"
+    return clipped(text, longest)
 
 
 def title_of(profile: Profile) -> str:

@@ -17,9 +17,9 @@ from deepscope.dashboard.timeline.columns import OwnWork, SliceColumns, Texts, T
 from deepscope.dashboard.timeline.counters import counters_of
 from deepscope.dashboard.timeline.details import facts_of, links_of
 from deepscope.dashboard.timeline.levels import busy_of_devices, busy_of_tracks, levels_of
-from deepscope.dashboard.timeline.names import cut, kinds_of, labels_of, line_title
+from deepscope.dashboard.timeline.names import LONGEST, kinds_of, labels_of, line_title
 from deepscope.dashboard.timeline.rows import Placement, place_on_tracks, rows_of
-from deepscope.printable import printable
+from deepscope.printable import clipped, printable
 from deepscope.records import PHASES
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
@@ -239,7 +239,7 @@ def _places(of: Attribution) -> list[CodeLine]:
             file=encodable(one.file),
             line=one.line,
             function=printable(one.function),
-            title=cut(printable(line_title(one.file, one.line, one.function, root))),
+            title=clipped(line_title(one.file, one.line, one.function, root), LONGEST),
         )
         for one in of.scopes.locations
     ]

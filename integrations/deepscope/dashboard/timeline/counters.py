@@ -16,8 +16,8 @@ from deepscope.dashboard.answer import CounterUnit, unit_named
 from deepscope.dashboard.timeline.answers import Change, Counter, CounterWindow
 from deepscope.dashboard.timeline.columns import CounterColumns, TimelineColumns
 from deepscope.dashboard.timeline.levels import covered_before
-from deepscope.dashboard.timeline.names import cut
-from deepscope.printable import printable
+from deepscope.dashboard.timeline.names import LONGEST
+from deepscope.printable import clipped
 from deepscope.trace.format.counters import TRACKS
 from deepscope.trace.model import Int64
 
@@ -98,7 +98,7 @@ def _recorded(of: Attribution, begin: int) -> list[CounterColumns]:
                 continue
         title = level.counter if level.series in {level.counter, "", "value"} else f"{level.counter}: {level.series}"
         unit = unit_named(TRACKS[level.counter].unit) if level.is_own else "count"
-        found.append(_of_values(cut(printable(title)), unit, -1, level.at_ns - begin, level.value))
+        found.append(_of_values(clipped(title, LONGEST), unit, -1, level.at_ns - begin, level.value))
         if len(found) == MOST_COUNTERS:
             break
     return found

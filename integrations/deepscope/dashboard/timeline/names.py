@@ -11,7 +11,7 @@ from deepscope.analysis.ownership.locations import frame_of
 from deepscope.dashboard.timeline.answers import Found
 from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, Labels, Texts, TimelineColumns
 from deepscope.errors import OptionError
-from deepscope.printable import printable
+from deepscope.printable import clipped, printable
 from deepscope.records import PHASES
 from deepscope.records.places import base_name, installed_path, path_below
 from deepscope.report.event_names import readable
@@ -111,17 +111,12 @@ def shown_name(labels: Labels, label: int) -> str:
 
 def shown(title: str, recorded: str) -> str:
     """A title, or a recorded name where there is none, safe to print and not too long."""
-    return cut(printable(title or readable(recorded)))
+    return clipped(title or readable(recorded), LONGEST)
 
 
 def whole_name(labels: Labels, label: int) -> str:
     """A name as recorded, however long, safe to print."""
     return printable(labels.recorded[label])
-
-
-def cut(text: str) -> str:
-    """A text of at most `LONGEST` letters, with a mark where it was cut."""
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 _LARGEST = 1 << 61

@@ -12,7 +12,7 @@ from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.calls import CPU_KINDS
 from deepscope.dashboard.timeline.answers import Track, TrackKind
 from deepscope.dashboard.timeline.columns import MOST_ROWS
-from deepscope.printable import printable
+from deepscope.printable import clipped
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.joins.nesting import Ints, Nesting
 from deepscope.trace.kinds import Kind
@@ -256,7 +256,5 @@ def _words(thread: Thread, kind: str) -> str:
 
 
 def _track(kind: TrackKind, title: str, *, device: int = -1, is_training: bool = False) -> Track:
-    words = printable(title)
-    if len(words) > _LONGEST_TITLE:
-        words = words[: _LONGEST_TITLE - 1] + "…"
+    words = clipped(title, _LONGEST_TITLE)
     return Track(id=0, kind=kind, title=words, device=device, rows=0, slices=0, is_training=is_training)

@@ -13,8 +13,8 @@ from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineCol
 from deepscope.dashboard.timeline.counters import change_in
 from deepscope.dashboard.timeline.levels import covered_before, ranges
 from deepscope.dashboard.timeline.names import (
+    LONGEST,
     asked_tracks,
-    cut,
     found_slices,
     shown,
     shown_name,
@@ -23,7 +23,7 @@ from deepscope.dashboard.timeline.names import (
     within,
 )
 from deepscope.errors import OptionError
-from deepscope.printable import printable
+from deepscope.printable import clipped, printable
 from deepscope.records.places import NO_LINE
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
@@ -250,7 +250,7 @@ def durations_of(columns: TimelineColumns, names: NameIndex, name: str, kind: Sl
     wanted = (labels.kind == KIND_NUMBER[kind]) & names.bearing(name)
     found = np.flatnonzero(wanted[slices.label])
     if not len(found):
-        raise OptionError("name", cut(name), f"no {kind} is called so")
+        raise OptionError("name", clipped(name, LONGEST), f"no {kind} is called so")
     length = slices.end[found] - slices.start[found]
     ordered = np.sort(length)
     longest = np.lexsort((found, -length))[:_LONGEST]
