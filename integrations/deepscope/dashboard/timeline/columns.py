@@ -61,7 +61,15 @@ def encodable(text: str) -> str:
 
 KINDS: tuple[SliceKind, ...] = get_args(SliceKind)
 KIND_NUMBER: dict[str, int] = {kind: number for number, kind in enumerate(KINDS)}
+WORK_KINDS: tuple[SliceKind, ...] = ("kernel", "copy", "collective")
+"""Work of devices."""
 LINK_KINDS: tuple[LinkKind, ...] = get_args(LinkKind)
+
+
+def kind_numbers(kinds: Iterable[str]) -> list[int]:
+    """Kinds as indexes into `KINDS`."""
+    return [KIND_NUMBER[kind] for kind in kinds]
+
 
 MOST_ROWS = 128
 """What would stand deeper stands in the last of so many rows."""

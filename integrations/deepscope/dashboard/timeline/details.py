@@ -164,6 +164,8 @@ _TEXTS = {
 }
 """Facts that are texts, with what they are called."""
 
+_MESSAGE_TEXTS = ("collective", "element_type", "group", "group_description", "group_ranks")
+_MESSAGE_NUMBERS = ("in_elements", "out_elements", "group_size")
 Words = Callable[[int], str]
 
 
@@ -193,9 +195,11 @@ _NUMBERS: dict[str, tuple[str, Words]] = {
 
 def facts_of(of: Attribution, of_event: Int64) -> tuple[list[FactColumn], Texts]:
     """All facts of a trace by kind, and the texts in them; `of_event` is the slice of each event."""
-    numbers = _of_events(of) | _of_work(of) | _of_operators(of)
-    told = _of_messages(of) | _of_launches(of)
-    code = {key: told[key] if key in told else _text_column(of, key) for key in _TEXTS}
+    numbers = _of_events(of) | _of_work(of) | _of_messages(of, _MESSAGE_NUMBERS)
+    flops = flops_of_operators(of.trace, of.operators).counted
+    numbers["flops"] = of.operators.nodes[flops > 0], flops[flops > 0]
+    texts = _of_messages(of, _MESSAGE_TEXTS) | _of_launches(of)
+    code = {key: texts[key] if key in texts else _text_column(of, key) for key in _TEXTS}
     used, place = distinct_places(np.concatenate([values for _, values in code.values()]))
     found, begin = [], 0
     for key, (event, values) in code.items():
@@ -232,14 +236,10 @@ def _of_events(of: Attribution) -> dict[str, EventFacts]:
     return found
 
 
-def _of_messages(of: Attribution) -> dict[str, EventFacts]:
+def _of_messages(of: Attribution, keys: tuple[str, ...]) -> dict[str, EventFacts]:
     messages = of.trace.messages
-    found = {}
-    for key in ("collective", "element_type", "group", "group_description", "group_ranks"):
-        column = getattr(messages, key)
-        known = column >= 0
-        found[key] = messages.event[known], column[known]
-    return found
+    columns = {key: getattr(messages, key) for key in keys}
+    return {key: (messages.event[column >= 0], column[column >= 0]) for key, column in columns.items()}
 
 
 def _of_launches(of: Attribution) -> dict[str, EventFacts]:
@@ -265,17 +265,7 @@ def _of_work(of: Attribution) -> dict[str, EventFacts]:
         found["queued"] = work.event[rows], queue.queued[rows]
     rows = np.flatnonzero(work.counts & (work.step >= 0))
     found["step"] = work.event[rows], of.training.steps.number[work.step[rows]]
-    messages = of.trace.messages
-    for key in ("in_elements", "out_elements", "group_size"):
-        column = getattr(messages, key)
-        found[key] = messages.event[column >= 0], column[column >= 0]
     return found
-
-
-def _of_operators(of: Attribution) -> dict[str, EventFacts]:
-    flops = flops_of_operators(of.trace, of.operators).counted
-    known = flops > 0
-    return {"flops": (of.operators.nodes[known], flops[known])}
 
 
 def _column(key: str, slices: Int64, values: Int64) -> FactColumn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from deepscope.dashboard.timeline.answers import (
     TrackWindow,
     Window,
 )
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineColumns
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, WORK_KINDS, TimelineColumns, kind_numbers
 from deepscope.dashboard.timeline.counters import bins_for, counter_head, counter_window, edges_of
 from deepscope.dashboard.timeline.details import details_of
 from deepscope.dashboard.timeline.levels import TOP, LevelEntries, dominant, ranges, resolution_of, shown
@@ -59,28 +59,6 @@ class _Drawn(NamedTuple):
     slices: Int64
     """How many each stands for."""
     busy: Int64
-
-
-def _window_of(columns: TimelineColumns, begin: int, end: int, pixels: int, tracks: Collection[int] | None) -> Window:
-    begin_ns, end_ns = stretch_of(begin, end)
-    if pixels < 1:
-        raise OptionError("pixels", pixels, "no width; it takes a whole number of pixels from 1 on")
-    width = min(pixels, MOST_PIXELS)
-    chosen = asked_tracks(columns, tracks)
-    level = max(_WIDTH * (end_ns - begin_ns) // width, 1).bit_length()
-    lanes = ranges(columns.track_lane[chosen], columns.track_lane[chosen + 1])
-    found = shown(columns.levels, lanes, begin_ns, end_ns, level=min(level, TOP - 1), most=MOST_SLICES)
-    drawn = _drawn(columns, found, begin_ns, end_ns)
-    labels, name = distinct_places(drawn.label)
-    edges = edges_of(begin_ns, end_ns, bins_for(len(columns.counters), width))
-    return Window(
-        begin_ns=begin_ns,
-        end_ns=end_ns,
-        resolution_ns=resolution_of(found.level),
-        tracks=_by_track(columns, drawn, name, chosen),
-        counters=[counter_window(columns, one, edges) for one in range(len(columns.counters))],
-        names=[shown_name(columns.labels, label) for label in labels.tolist()],
-    )
 
 
 def _by_track(columns: TimelineColumns, drawn: _Drawn, name: Int64, tracks: Int64) -> list[TrackWindow]:
@@ -189,7 +167,25 @@ class TimelineIndex:
 
     def window(self, begin_ns: int, end_ns: int, pixels: int, tracks: Collection[int] | None = None) -> Window:
         """What a stretch of time shows on some tracks (None: all) of a screen so many pixels wide."""
-        return _window_of(self.columns, begin_ns, end_ns, pixels, tracks)
+        begin_ns, end_ns = stretch_of(begin_ns, end_ns)
+        if pixels < 1:
+            raise OptionError("pixels", pixels, "no width; it takes a whole number of pixels from 1 on")
+        width = min(pixels, MOST_PIXELS)
+        chosen = asked_tracks(self.columns, tracks)
+        level = max(_WIDTH * (end_ns - begin_ns) // width, 1).bit_length()
+        lanes = ranges(self.columns.track_lane[chosen], self.columns.track_lane[chosen + 1])
+        found = shown(self.columns.levels, lanes, begin_ns, end_ns, level=min(level, TOP - 1), most=MOST_SLICES)
+        drawn = _drawn(self.columns, found, begin_ns, end_ns)
+        labels, name = distinct_places(drawn.label)
+        edges = edges_of(begin_ns, end_ns, bins_for(len(self.columns.counters), width))
+        return Window(
+            begin_ns=begin_ns,
+            end_ns=end_ns,
+            resolution_ns=resolution_of(found.level),
+            tracks=_by_track(self.columns, drawn, name, chosen),
+            counters=[counter_window(self.columns, one, edges) for one in range(len(self.columns.counters))],
+            names=[shown_name(self.columns.labels, label) for label in labels.tolist()],
+        )
 
     def details(self, slice_: int) -> SliceDetails:
         """All that is known of a slice."""
@@ -216,7 +212,6 @@ class TimelineIndex:
         return NameIndex(self.columns)
 
 
-_DEVICE: tuple[SliceKind, ...] = ("kernel", "copy", "collective")
 _NO_WORK: tuple[SliceKind, ...] = ("span", "other", "phase", "step")
 
 
@@ -229,14 +224,12 @@ def work_of(columns: TimelineColumns) -> tuple[int, int]:
         return 0, columns.end_ns
     kind = columns.labels.kind[columns.slices.label]
     is_step = kind == KIND_NUMBER["step"]
-    chosen = is_step | np.isin(kind, _numbers(_DEVICE)) if is_step.any() else ~np.isin(kind, _numbers(_NO_WORK))
+    chosen = (
+        is_step | np.isin(kind, kind_numbers(WORK_KINDS)) if is_step.any() else ~np.isin(kind, kind_numbers(_NO_WORK))
+    )
     if not chosen.any():
         return 0, columns.end_ns
     return int(columns.slices.start[chosen].min()), int(columns.slices.end[chosen].max())
-
-
-def _numbers(kinds: Iterable[SliceKind]) -> list[int]:
-    return [KIND_NUMBER[kind] for kind in kinds]
 
 
 APART_BYTES = 32 << 20

@@ -17,7 +17,15 @@ import numpy.typing as npt
 
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.ownership.attribution import OwnedWork
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, BusyTimes, Labels, Levels, SliceColumns
+from deepscope.dashboard.timeline.columns import (
+    KINDS,
+    WORK_KINDS,
+    BusyTimes,
+    Labels,
+    Levels,
+    SliceColumns,
+    kind_numbers,
+)
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 
@@ -250,13 +258,13 @@ def _bisect(first: Int64, last: Int64, is_before: Callable[[Int64], npt.NDArray[
     return np.asarray(low)
 
 
-_BUSY = ("step", "operator", "runtime", "kernel", "copy", "collective")
+_BUSY = ("step", "operator", "runtime", *WORK_KINDS)
 """Slices of these kinds make their track busy."""
 
 
 def busy_of_tracks(slices: SliceColumns, labels: Labels, track_slice: Int64) -> BusyTimes:
     """The union of each track's steps, operators and runtime calls, or work; `track_slice` are their first slices."""
-    counts = np.isin(np.arange(len(KINDS)), [KIND_NUMBER[kind] for kind in _BUSY])[labels.kind][slices.label]
+    counts = np.isin(np.arange(len(KINDS)), kind_numbers(_BUSY))[labels.kind][slices.label]
     bounds = track_slice.tolist()
     found = []
     for first, last in pairwise(bounds):

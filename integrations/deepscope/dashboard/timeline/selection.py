@@ -9,7 +9,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
 from deepscope.dashboard.timeline.answers import Busy, Durations, Matches, Selection, SliceKind, Sum
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, TimelineColumns
+from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, WORK_KINDS, TimelineColumns, kind_numbers
 from deepscope.dashboard.timeline.counters import change_in
 from deepscope.dashboard.timeline.levels import covered_before, ranges
 from deepscope.dashboard.timeline.names import (
@@ -31,8 +31,6 @@ from deepscope.trace.model import Int64
 LISTED = 50
 OTHERS = "(others)"
 
-_WORK = ("kernel", "copy", "collective")
-
 
 class _Part(NamedTuple):
     """Times of slices within a selection; arrays of shape (k,)."""
@@ -52,7 +50,7 @@ def selection_of(columns: TimelineColumns, begin: int, end: int, tracks: Collect
     rows = within(columns, chosen, begin_ns, end_ns)
     kind = columns.labels.kind[columns.slices.label[rows]] if len(rows) else rows
     operators = _own_time(columns, rows[kind == KIND_NUMBER["operator"]], begin_ns, end_ns)
-    work = rows[np.isin(kind, [KIND_NUMBER[one] for one in _WORK])] if columns.has_device else operators.slice
+    work = rows[np.isin(kind, kind_numbers(WORK_KINDS))] if columns.has_device else operators.slice
     kernels = (
         _Part(work, _clipped(columns, work, begin_ns, end_ns)) if columns.has_device else _Part(work[:0], work[:0])
     )
@@ -197,7 +195,7 @@ def search(
         for kind in kinds:
             if kind not in KIND_NUMBER:
                 raise OptionError("kinds", kind, f"no such kind; there are: {', '.join(KINDS)}")
-        chosen = np.isin(np.arange(len(KINDS)), [KIND_NUMBER[kind] for kind in kinds])
+        chosen = np.isin(np.arange(len(KINDS)), kind_numbers(kinds))
     if not text.strip() or not len(columns.slices):
         return _matches(columns, np.zeros(0, np.int64), from_ns, limit)
     wanted = names.holding(text[:_LONGEST_TEXT]) & chosen[columns.labels.kind]
