@@ -180,12 +180,7 @@ EMBEDDED: dict[str, Embedded] = {
 def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict[str, msgspec.Raw]:
     """Answers by `key_of`; a question that this profile has no answer to is left out.
 
-    An answer that is the same as another one is that one's name.
-
-    Args:
-        library: what `profile` is the first choice of.
-        profile: what queries are made of.
-        budget: how much there may be.
+    An answer that is the same as another one is that one's name. `profile` is the one that `library` shows first.
     """
     found: dict[str, msgspec.Raw] = {}
     known: dict[bytes, str] = {}

@@ -83,12 +83,7 @@ class OneProfile(Library):
 
 
 def html_file(profile: Profile, ranks: Sequence[Profile] = ()) -> str:
-    """The file's text, in ASCII: at most `LIMIT_BYTES`, but where the least is larger.
-
-    Args:
-        profile: what is shown.
-        ranks: of several ranks each one's own.
-    """
+    """The file's text, in ASCII: at most `LIMIT_BYTES`, unless the least is larger. `ranks` are those of `profile`."""
     library = OneProfile(profile, ranks)
     try:
         for budget in _BUDGETS:

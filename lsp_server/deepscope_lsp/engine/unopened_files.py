@@ -24,12 +24,7 @@ class UnopenedFiles:
         self._known: dict[str, tuple[Stamp, LineMap | None]] = {}
 
     def map_of(self, path: str, recorded: Sequence[str]) -> LineMap | None:
-        """The map onto a file as it is now; None where nothing is to be mapped or the file cannot be read.
-
-        Args:
-            path: of the file here; one recorded text for each.
-            recorded: the text that ran, line by line; empty where the trace has none.
-        """
+        """The map of the text that ran onto a file as it is now; None where either is not known."""
         stamp = _stamp(path)
         if stamp is None or not recorded:
             return None

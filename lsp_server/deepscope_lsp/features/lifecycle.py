@@ -106,11 +106,9 @@ class ClientSettings:
         return answers[0], dict(zip(roots, answers[1:], strict=False))
 
     def apply(self, given: object, folders: Mapping[str, object] = MappingProxyType({})) -> None:
-        """Makes settings the current ones; bad values are named, each once.
+        """Makes settings the current ones: of all the workspace, and of its folders by their paths.
 
-        Args:
-            given: for all of the workspace.
-            folders: of a workspace folder, by its path.
+        Bad values are named, each once.
         """
         server, session = self._server, self._server.session
         before = session.settings

@@ -77,12 +77,7 @@ def show(
 ) -> None:
     """Shows a loaded profile in all open documents.
 
-    Args:
-        server: whose documents they are.
-        project: the one that shows it.
-        profile: what is shown.
-        newer: the newest run, where `profile` is another one.
-        previous: the run before, to compare with.
+    `newer` is the newest run where `profile` is another one, `previous` the run before, to compare with.
     """
     project.newer = newer
     project.show(profile, server.session.roots, previous)

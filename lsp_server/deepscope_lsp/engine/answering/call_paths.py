@@ -22,13 +22,9 @@ Chain = tuple[tuple[JoinedNode, ...], JoinedNode]
 
 
 def call_paths(index: ProfileIndex, locate: Locate, *, min_share: float = 0.001, depth: Depth = "line") -> CallPaths:
-    """The call tree, what is the same under one parent joined, the largest total first.
+    """The call tree down to `depth`, what is the same under one parent joined, the largest total first.
 
-    Args:
-        index: a profile.
-        locate: where lines are here.
-        min_share: nodes with less of the busy time are left out.
-        depth: how far below the lines.
+    Nodes with less of the busy time than `min_share` are left out.
     """
 
     def path(node: JoinedNode, modules: Modules) -> CallPath:

@@ -221,12 +221,9 @@ _FIELDS: dict[HotMetric, str] = {
 
 
 class _Amounts:
-    """Makes the amounts of records: each a part of what all records have together.
+    """Makes the amounts of records: each a part of what all of them have together.
 
-    Args:
-        records: all that there are.
-        scales: the scales of their profile.
-        with_calls: whether device time is that of all that is called, too.
+    With `with_calls` device time is that of all that is called, too.
     """
 
     def __init__(self, records: Sequence[Numbers], scales: Scales, *, with_calls: bool = False) -> None:

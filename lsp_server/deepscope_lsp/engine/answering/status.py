@@ -25,14 +25,7 @@ SAME_CODE = "The same code ran: differences are noise, the machine, or settings 
 
 
 def status_of(project: Project, root: str | None, state: State, message: str = "") -> Status:
-    """The status of a project.
-
-    Args:
-        project: whose status it is.
-        root: the URI of its workspace folder.
-        state: what is going on.
-        message: what to say of it.
-    """
+    """The status of a project; `root` is the URI of its workspace folder."""
     profile = project.index.profile if project.index is not None else None
     if state == "ready" and not message and profile is not None and not profile.lines:
         message = NO_LINES
