@@ -13,7 +13,7 @@ from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
 from deepscope.records.places import NO_LINE, base_name
 from deepscope.report.below import NodeKind
-from deepscope.report.flame import FlameMetric, FlameTree, flame_tree
+from deepscope.report.flame import FlameMetric, flame_tree
 from deepscope.report.places import Depth, place_name
 
 NODES = 8000
@@ -86,20 +86,26 @@ def flame(library: Library, question: FlameQuestion) -> Flame:
     naming = _Naming(profile, other)
     profiles = [(profile, naming.name)] if other is None else [(profile, naming.name), (other, naming.of_other)]
     tree = flame_tree(profiles, metric=metric, depth=question.depth, upwards=question.direction == "up", limit=NODES)
-    factor = _as_many_steps(profile, other)
-    before = [round(own[1] * factor) for own in tree.own] if other is not None else []
-    numbers, frames = _frames(tree, naming)
+    before: list[int] = []
+    before_ns = 0
+    if other is not None:  # for as many steps and ranks
+        mine, its = (max(one.totals.steps, 1) * max(one.totals.ranks, 1) for one in (profile, other))
+        factor = mine / its
+        before = [round(own[1] * factor) for own in tree.own]
+        before_ns = sum(before) + round(tree.left_out_ns[1] * factor)
+    numbers: dict[Hashable, int] = {}
+    shown = [numbers.setdefault(name, len(numbers)) for name in tree.frames]
     return Flame(
         metrics=metrics,
         is_device=profile.metric == "device",
-        frames=frames,
-        shown=numbers,
+        frames=[naming.shown(name) for name in numbers],
+        shown=shown,
         parents=tree.parents,
         own=[own[0] for own in tree.own],
         before=before,
         whole_ns=sum(own[0] for own in tree.own) + tree.left_out_ns[0],
-        before_ns=sum(before) + (round(tree.left_out_ns[1] * factor) if other is not None else 0),
-        gone_ns=_gone(tree, before),
+        before_ns=before_ns,
+        gone_ns=sum(time_ns for time_ns, here in zip(before, tree.totals(0), strict=False) if not here),
         baseline="" if other is None else _title(other),
         left_out=tree.left_out,
         left_out_ns=tree.left_out_ns[0],
@@ -140,18 +146,6 @@ def _sums(profile: Profile) -> str:
     return f"Times are sums over {' of each of '.join(parts)}." if parts else ""
 
 
-def _as_many_steps(profile: Profile, other: Profile | None) -> float:
-    if other is None:
-        return 1.0
-    mine, its = (max(one.totals.steps, 1) * max(one.totals.ranks, 1) for one in (profile, other))
-    return mine / its
-
-
-def _gone(tree: FlameTree, before: list[int]) -> int:
-    """What nodes have in which, and below which, this run has nothing."""
-    return sum(time_ns for time_ns, here in zip(before, tree.totals(0), strict=False) if not here)
-
-
 class _Naming:
     """Which frame of one profile is which of the other: lines as they are paired, what is below them by name."""
 
@@ -184,11 +178,11 @@ class _Naming:
 
     def shown(self, name: Hashable) -> FlameFrame:
         """What a frame shows."""
-        is_gone = isinstance(name, tuple)
-        profile = self._other if is_gone and self._other is not None else self._profile
-        number = name[1] if isinstance(name, tuple) else name
-        assert isinstance(number, int)
-        return _frame(profile, number, is_gone)
+        if isinstance(name, tuple):
+            assert self._other is not None
+            return _frame(self._other, name[1], is_gone=True)
+        assert isinstance(name, int)
+        return _frame(self._profile, name, is_gone=False)
 
 
 def _alike(place: PartKey) -> Hashable:
@@ -197,7 +191,7 @@ def _alike(place: PartKey) -> Hashable:
     return place.kind, place.name
 
 
-def _frame(profile: Profile, number: int, is_gone: bool) -> FlameFrame:
+def _frame(profile: Profile, number: int, *, is_gone: bool) -> FlameFrame:
     """A frame; one that is in the other run alone has no place here."""
     root = profile.trace.project_root
     if number < 0:
@@ -219,9 +213,3 @@ def _frame(profile: Profile, number: int, is_gone: bool) -> FlameFrame:
         line=place.line,
         place=where,
     )
-
-
-def _frames(tree: FlameTree, naming: _Naming) -> tuple[list[int], list[FlameFrame]]:
-    numbers: dict[Hashable, int] = {}
-    shown = [numbers.setdefault(name, len(numbers)) for name in tree.frames]
-    return shown, [naming.shown(name) for name in numbers]
