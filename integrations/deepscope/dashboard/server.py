@@ -53,6 +53,7 @@ ASKING_SECONDS = 10
 SLOW_SECONDS = 5
 """After so long a connection that has asked may be ended for another one, where there is no place."""
 
+_LOG = logging.getLogger(__name__)
 _Start = Callable[[str, list[tuple[str, str]]], Any]
 
 
@@ -235,7 +236,7 @@ class _Server(ThreadingMixIn, WSGIServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """What a client does to its connection is no news for the terminal."""
         del request, client_address
-        logging.getLogger(__name__).debug("a request ended early: %s", sys.exc_info()[1])
+        _LOG.debug("a request ended early: %s", sys.exc_info()[1])
 
 
 def _end(connection: socket.socket) -> None:
@@ -264,7 +265,7 @@ class _Handler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base's name
         del format, args
         # Without the query, in which a token may stand.
-        logging.getLogger(__name__).debug("%s %s", self.command, self.path.partition("?")[0])
+        _LOG.debug("%s %s", self.command, self.path.partition("?")[0])
 
 
 def serve(pages: Pages, host: str, port: int) -> WSGIServer:
@@ -277,9 +278,6 @@ def serve(pages: Pages, host: str, port: int) -> WSGIServer:
     server = kind((host, port), _Handler)
     server.set_app(pages)
     return server
-
-
-_LOG = logging.getLogger(__name__)
 
 
 class ViewRequest(msgspec.Struct, frozen=True):

@@ -133,6 +133,9 @@ def header(library: Library, question: Choice) -> Header:
     profile = library.profile(question)
     info = profile.trace
     found = library.run(question)
+    whole = profile
+    if question.step is not None:
+        whole = library.profile(Choice(run=question.run, rank=question.rank, stage=question.stage))
     return Header(
         run=found.id,
         title=title_of(profile),
@@ -142,9 +145,7 @@ def header(library: Library, question: Choice) -> Header:
         rank=question.rank,
         ranks=info.ranks,
         step=profile.step,
-        steps=[step.number for step in library.profile(_whole(question)).steps]
-        if question.step is not None
-        else [step.number for step in profile.steps],
+        steps=[step.number for step in whole.steps],
         facts=_facts(profile),
         notes=[*map(_sentence, library.skipped(question)), *_notes(profile)],
         has_lines=bool(profile.lines),
@@ -155,10 +156,6 @@ def header(library: Library, question: Choice) -> Header:
 
 def _sentence(words: str) -> str:
     return in_page_words(f"{words[:1].upper()}{words[1:]}")[:1000]
-
-
-def _whole(question: Choice) -> Choice:
-    return Choice(run=question.run, rank=question.rank, stage=question.stage)
 
 
 def _facts(profile: Profile) -> list[Fact]:

@@ -183,7 +183,7 @@ def _without_place(profile: Profile, row: Numbers, place: int, fold: bool) -> Li
         causes=[],
         cost_ns=row.cost_ns,
         fused_with=[],
-        held=_held(row),
+        held=[Figure(kind, size, "bytes") for kind, size in peak_kinds(row)],
         findings=[shown_finding(profile, one) for one in profile.findings if not one.file],
         callers=paths.paths,
         callers_left_out=paths.left_out,
@@ -265,10 +265,6 @@ def _causes(profile: Profile, row: Line) -> list[LineCause]:
         for key, time_ns in sorted(times.items(), key=lambda item: -item[1])
         if time_ns
     ]
-
-
-def _held(row: Numbers) -> list[Figure]:
-    return [Figure(kind, size, "bytes") for kind, size in peak_kinds(row)]
 
 
 def _below(profile: Profile, place: int, fold: bool) -> tuple[list[BelowNode], int]:

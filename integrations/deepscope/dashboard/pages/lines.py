@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -177,17 +178,15 @@ def file(library: Library, question: FileQuestion) -> FileText:
     """
     profile = library.profile(question)
     path = question.file
-    mine = [line for line in profile.lines if line.file == path]
-    of_library = [line for line in profile.library_lines if line.file == path]
-    if not (mine or of_library or path in profile.files):
+    by_number: dict[tuple[int, bool], list[Line]] = defaultdict(list)
+    for is_library, rows in ((False, profile.lines), (True, profile.library_lines)):
+        for row in rows:
+            if row.file == path:
+                by_number[row.line, is_library].append(row)
+    if not by_number and path not in profile.files:
         raise OptionError("file", printable(path)[:200], "this profile has no such file")
     numbers = used_columns(profile)
     text, missing = _text(profile, path)
-    by_number: dict[tuple[int, bool], list[Line]] = {}
-    for row in mine:
-        by_number.setdefault((row.line, False), []).append(row)
-    for row in of_library:
-        by_number.setdefault((row.line, True), []).append(row)
     return FileText(
         file=path,
         name=_name(profile, path),
