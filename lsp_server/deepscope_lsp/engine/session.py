@@ -125,11 +125,11 @@ class EditorSession:
             if document.project is project and binding is not None and binding.file.path == recorded:
                 yield document, binding
 
-    def hover_context(self, document: Document, mark: Mark, findings: Sequence[Finding] = ()) -> HoverContext | None:
-        """What hovers over a document say besides the numbers."""
+    def hover_context(self, document: Document, mark: Mark, findings: Sequence[Finding] = ()) -> HoverContext:
+        """What hovers over a bound document say besides the numbers."""
         project, binding = document.project, document.binding
-        if project is None or binding is None:
-            return None
+        assert project is not None
+        assert binding is not None
         return HoverContext(
             index=binding.index,
             locate=self.locate(project),

@@ -17,6 +17,7 @@ from deepscope_lsp.server import HOT_LINE, SOURCE
 if TYPE_CHECKING:
     from deepscope.records import Finding
     from deepscope_lsp.engine.binding import Binding, ShownLine
+    from deepscope_lsp.engine.project import Project
     from deepscope_lsp.engine.session import Document
     from deepscope_lsp.server import DeepScopeServer
 
@@ -65,23 +66,23 @@ def diagnose(server: DeepScopeServer, document: Document) -> list[types.Diagnost
     binding = document.binding
     if binding is None or document.project is None:
         return []
-    settings = server.session.settings
+    wanted = server.session.settings.diagnostics
     found: list[types.Diagnostic] = []
-    if settings.diagnostics in ("findings", "all"):
+    if wanted in ("findings", "all"):
         found.extend(_from_finding(server, document, line, one) for line, one in server.session.findings(document))
-    if settings.diagnostics in ("hotLines", "all"):
-        found.extend(_hot_lines(server, document, binding))
+    if wanted in ("hotLines", "all") and binding.mark is Mark.NONE:
+        found.extend(_hot_lines(server, document, document.project, binding))
     return sorted(found, key=lambda one: (one.range.start.line, str(one.code)))
 
 
-def _hot_lines(server: DeepScopeServer, document: Document, binding: Binding) -> Iterator[types.Diagnostic]:
+def _hot_lines(
+    server: DeepScopeServer, document: Document, project: Project, binding: Binding
+) -> Iterator[types.Diagnostic]:
     threshold = server.session.settings.threshold
     for record in binding.file.lines.values():
         share = binding.index.scales.costs.share(record)
         line = binding.map.line_of(record.line) if share >= threshold and share > 0 else None
-        if line is None or binding.mark is not Mark.NONE or document.project is None:
-            continue
-        if server.session.is_hidden(document.project, HOT_LINE, record.file, record.line):
+        if line is None or server.session.is_hidden(project, HOT_LINE, record.file, record.line):
             continue
         shown = binding.shown_at(line, with_changed=False)
         if shown is not None:

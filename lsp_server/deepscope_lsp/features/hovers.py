@@ -45,13 +45,10 @@ def _hover(
     is_told_twice = function is not None and shown is not None and _is_whole(shown.record, function)
     parts = []
     if function is not None and not is_told_twice:
-        context = server.session.hover_context(document, binding.mark)
-        assert context is not None
-        parts.append(function_hover(function, context))
+        parts.append(function_hover(function, server.session.hover_context(document, binding.mark)))
     if shown is not None:
         found = [finding for place, finding in server.session.findings(document) if place == line]
         context = server.session.hover_context(document, shown.mark, found if shown.mark is Mark.NONE else ())
-        assert context is not None
         parts.append(line_hover(shown.record, context, now=line))
     if not parts:
         return None
