@@ -41,7 +41,7 @@ class Budget:
     nodes: int
     """Of the flame graph, the largest."""
     text_bytes: int
-    """Of answers of which there is one a file, a line or a rank, the dearest first."""
+    """Of answers of which there is one a file, a line or a rank, the most expensive first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class LineDetails(PageAnswer):
     place: str
     function: str
     functions: list[str]
-    """In which it runs, the dearest first."""
+    """In which it runs, the most expensive first."""
     source: str
     notes: list[str]
     is_library: bool

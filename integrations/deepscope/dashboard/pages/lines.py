@@ -19,7 +19,7 @@ from deepscope.report.places import Sources
 from deepscope.report.table_column import ColumnOf, place_column
 
 FILES = 4000
-"""Files of the tree, the dearest."""
+"""Files of the tree, the most expensive."""
 TEXT_LINES = 200_000
 """Of a file; a longer one is not shown."""
 LINE_LETTERS = 1000
@@ -52,7 +52,7 @@ class Rest(PageAnswer):
 
 
 class Lines(PageAnswer):
-    """The files, the dearest first, and what is no line's: with the files of libraries left aside they are all."""
+    """The files, the most expensive first, and what is no line's; without the files of libraries they are all."""
 
     columns: list[Column]
     wholes: list[int | None]
@@ -72,7 +72,7 @@ class MeasuredLine(PageAnswer):
 
     line: int
     functions: list[str]
-    """The dearest first."""
+    """The most expensive first."""
     verdict: str
     notes: list[str]
     """What its numbers are of, where that is not simply the line."""
@@ -248,7 +248,7 @@ def _measured(
 
 
 def _files(profile: Profile, numbers: Sequence[ColumnOf]) -> list[LineFile]:
-    """The dearest first; those of libraries last."""
+    """The most expensive first; those of libraries last."""
     groups: dict[tuple[str, FileGroup], list[Line]] = {}
     root = profile.trace.project_root
     for line in profile.lines:

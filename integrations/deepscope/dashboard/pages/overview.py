@@ -138,8 +138,8 @@ def step_bars(profile: Profile) -> list[StepBar]:
 
 def _lines(profile: Profile) -> list[HotLine]:
     costs, sources = Costs.of(profile), Sources(profile)
-    dearest = costs.ranked(profile.lines)[:LINES]
-    return [_hot_line(profile, line, costs, sources) for line in dearest if cost_ns(line) > 0]
+    hottest = costs.ranked(profile.lines)[:LINES]
+    return [_hot_line(profile, line, costs, sources) for line in hottest if cost_ns(line) > 0]
 
 
 def _hot_line(profile: Profile, line: Line, costs: Costs, sources: Sources) -> HotLine:

@@ -1,4 +1,4 @@
-"""Parts of the overview: idle time by cause, stages, phases, the framework's; dearest modules, operators, kernels."""
+"""Parts of the overview: idle time by cause, phases, the framework's part; the largest modules, operators, kernels."""
 
 from __future__ import annotations
 

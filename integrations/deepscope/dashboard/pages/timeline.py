@@ -61,7 +61,7 @@ class LineSearch(Choice, kw_only=True, frozen=True):
 
 
 class DurationsOf(Choice, kw_only=True, frozen=True):
-    """The slices of a kind that bear a name."""
+    """The slices of a kind that have a name."""
 
     name: str
     kind: SliceKind

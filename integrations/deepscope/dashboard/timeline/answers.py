@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
-from deepscope.dashboard.answer import CounterUnit, Fact
+from deepscope.dashboard.answer import CounterUnit, Fact, PageAnswer
 
 SliceKind = Literal[
     "step", "phase", "annotation", "frame", "line", "library", "module", "operator", "runtime", "kernel", "copy",
@@ -20,11 +18,7 @@ TrackKind = Literal["steps", "thread", "stream"]
 LinkKind = Literal["launch", "backward", "wait"]
 
 
-class TimelineAnswer(msgspec.Struct, kw_only=True, rename="camel"):
-    """Part of an answer."""
-
-
-class Track(TimelineAnswer):
+class Track(PageAnswer):
     """Slices that stand in rows: a CPU thread, a stream of a device, the steps and phases."""
 
     id: int
@@ -40,7 +34,7 @@ class Track(TimelineAnswer):
     """Whether it is the thread that trains."""
 
 
-class Counter(TimelineAnswer):
+class Counter(PageAnswer):
     """A number over time."""
 
     id: int
@@ -50,7 +44,7 @@ class Counter(TimelineAnswer):
     device: int = -1
 
 
-class Timeline(TimelineAnswer):
+class Timeline(PageAnswer):
     """What there is to see of a trace."""
 
     end_ns: int
@@ -71,7 +65,7 @@ class Timeline(TimelineAnswer):
     slices: int
 
 
-class CodeLine(TimelineAnswer):
+class CodeLine(PageAnswer):
     """A line of code."""
 
     file: str
@@ -82,7 +76,7 @@ class CodeLine(TimelineAnswer):
     """In words: `net.py:42 Net.forward`."""
 
 
-class TrackWindow(TimelineAnswer):
+class TrackWindow(PageAnswer):
     """The slices of one track in a window, in order of row and start.
 
     What is too small to be seen is joined with its neighbours in its row into one slice, which says how many it stands
@@ -107,7 +101,7 @@ class TrackWindow(TimelineAnswer):
     """Nanoseconds within it that its slices cover: its length, or less where there are gaps between joined ones."""
 
 
-class CounterWindow(TimelineAnswer):
+class CounterWindow(PageAnswer):
     """A counter in a window: the value from each time on, the largest where several fall into one pixel."""
 
     id: int
@@ -115,7 +109,7 @@ class CounterWindow(TimelineAnswer):
     value: list[float]
 
 
-class Window(TimelineAnswer):
+class Window(PageAnswer):
     """What a stretch of time shows."""
 
     begin_ns: int
@@ -127,7 +121,7 @@ class Window(TimelineAnswer):
     names: list[str]
 
 
-class Link(TimelineAnswer):
+class Link(PageAnswer):
     """What a slice caused or was caused by: an arrow from one to another."""
 
     kind: LinkKind
@@ -143,7 +137,7 @@ class Link(TimelineAnswer):
     """The other slice's name."""
 
 
-class SliceDetails(TimelineAnswer):
+class SliceDetails(PageAnswer):
     """All that is known of one slice."""
 
     slice: int
@@ -167,7 +161,7 @@ class SliceDetails(TimelineAnswer):
     links: list[Link]
 
 
-class Sum(TimelineAnswer):
+class Sum(PageAnswer):
     """A name with its time in a selection."""
 
     name: str
@@ -179,7 +173,7 @@ class Sum(TimelineAnswer):
     count: int
 
 
-class Busy(TimelineAnswer):
+class Busy(PageAnswer):
     """How much of a selection a track is busy."""
 
     track: int
@@ -187,7 +181,7 @@ class Busy(TimelineAnswer):
     """The union of its slices (of a thread: of operators and runtime calls) in the selection."""
 
 
-class Change(TimelineAnswer):
+class Change(PageAnswer):
     """What a counter does in a selection."""
 
     counter: int
@@ -199,7 +193,7 @@ class Change(TimelineAnswer):
     """By time."""
 
 
-class Selection(TimelineAnswer):
+class Selection(PageAnswer):
     """The sums of a stretch of time, over the tracks that were asked for."""
 
     begin_ns: int
@@ -218,7 +212,7 @@ class Selection(TimelineAnswer):
     counters: list[Change]
 
 
-class Found(TimelineAnswer):
+class Found(PageAnswer):
     """A slice that a search found."""
 
     slice: int
@@ -229,7 +223,7 @@ class Found(TimelineAnswer):
     name: str
 
 
-class Matches(TimelineAnswer):
+class Matches(PageAnswer):
     """What a search found."""
 
     count: int
@@ -239,7 +233,7 @@ class Matches(TimelineAnswer):
     """In order of time, not more than were asked for, those from the asked time on first."""
 
 
-class Durations(TimelineAnswer):
+class Durations(PageAnswer):
     """How long the slices of one name are: a histogram with bins that grow by a constant ratio."""
 
     name: str

@@ -204,7 +204,7 @@ class TimelineIndex:
         return at_line(self.columns, file, line, from_ns=from_ns, limit=limit)
 
     def durations(self, name: str, kind: SliceKind) -> Durations:
-        """How long the slices of a kind are that bear a name."""
+        """How long the slices of a kind are that have a name."""
         return durations_of(self.columns, self._names, name, kind)
 
     @cached_property

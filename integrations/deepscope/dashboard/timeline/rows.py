@@ -228,7 +228,7 @@ def _ordered(trace: Trace, own: Int64, training_thread: int, lane: Int64, sample
 
 
 def _has_several_processes(trace: Trace, counts: Int64) -> bool:
-    """Whether threads of more than one process have events; processes that bear words stand for something else."""
+    """Whether threads of more than one process have events; what has words for a number is no process."""
     used = np.flatnonzero(counts[::2]).tolist()
     return len({trace.threads[one].pid for one in used if isinstance(trace.threads[one].pid, int)}) > 1
 

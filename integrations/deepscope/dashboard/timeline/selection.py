@@ -170,7 +170,7 @@ class NameIndex:
         wanted = text.casefold()
         return np.fromiter((wanted in one for one in self._lower), np.bool_, len(self._lower))
 
-    def bearing(self, name: str) -> Mask:
+    def named(self, name: str) -> Mask:
         """Which labels are this name, as shown or as recorded; shape (labels,)."""
         same = (name in pair for pair in zip(self._shown, self._whole, strict=True))
         return np.fromiter(same, np.bool_, len(self._whole))
@@ -237,15 +237,15 @@ _LONGEST = 10
 
 
 def durations_of(columns: TimelineColumns, names: NameIndex, name: str, kind: SliceKind) -> Durations:
-    """The durations of the slices of a kind that bear a name, as it is shown or as it was recorded.
+    """The durations of the slices of a kind that have a name, as it is shown or as it was recorded.
 
     Percentiles are those of the nearest rank. Slices of no duration stand in the first bin.
 
     Raises:
-        OptionError: no slice of this kind bears the name.
+        OptionError: no slice of this kind has the name.
     """
     labels, slices = columns.labels, columns.slices
-    wanted = (labels.kind == KIND_NUMBER[kind]) & names.bearing(name)
+    wanted = (labels.kind == KIND_NUMBER[kind]) & names.named(name)
     found = np.flatnonzero(wanted[slices.label])
     if not len(found):
         raise OptionError("name", clipped(name, LONGEST), f"no {kind} is called so")
