@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.tables import key_of, place_words, whole_place, word
-from deepscope.records import Line, Profile, Top
+from deepscope.records import Line, Profile
 from deepscope.records.places import NO_LINE
 from deepscope.report.below import lines_of
 from deepscope.report.event_names import readable
@@ -72,7 +71,8 @@ def lines_with(profile: Profile, kind: str, name: str) -> list[OwnerLine]:
         sums[at_line] = sums.get(at_line, 0) + part.self_device_ns
     if not profile.parts:
         for number, line in enumerate(profile.lines):
-            time_ns = sum(top.device_ns for top in _tops(line, kind) if top.name == name)
+            tops = line.top_kernels if kind == "kernel" else line.top_operators
+            time_ns = sum(top.device_ns for top in tops if top.name == name)
             if time_ns:
                 sums[number] = time_ns
     root = profile.trace.project_root
@@ -96,10 +96,6 @@ def _within(profile: Profile, kind: str, name: str) -> Iterable[int]:
         if part.place in wanted or (part.parent >= 0 and inside[part.parent]):
             inside[at] = 1
             yield at
-
-
-def _tops(line: Line, kind: str) -> list[Top]:
-    return line.top_kernels if kind == "kernel" else line.top_operators
 
 
 def _owner(line: Line, root: str, time_ns: int) -> OwnerLine:
@@ -139,15 +135,8 @@ class CallPath(PageAnswer):
     """CPU time of the line and of those that it calls."""
 
 
-class CallPaths(NamedTuple):
-    """The largest paths."""
-
-    paths: list[CallPath]
-    left_out: int
-
-
-def call_paths(profile: Profile, place: int) -> CallPaths:
-    """The paths to a line by its place among `lines_of`, -1 for the work of no line; the largest first.
+def call_paths(profile: Profile, place: int) -> tuple[list[CallPath], int]:
+    """The largest paths to a line by its place among `lines_of`, -1 for the work of no line; how many are left out.
 
     To a library's line they lead from the user's line whose work it is. Where a line calls itself, each time counts as
     a path.
@@ -165,7 +154,7 @@ def call_paths(profile: Profile, place: int) -> CallPaths:
             if node.line == place
         ]
     found.sort(key=lambda path: (-path.total_ns, -path.cpu_ns))
-    return CallPaths(found[:PATHS], max(len(found) - PATHS, 0))
+    return found[:PATHS], max(len(found) - PATHS, 0)
 
 
 def _to_library_line(profile: Profile, line: Line) -> list[CallPath]:

@@ -166,7 +166,7 @@ def _of_line(profile: Profile, place: int, here: list[Line], fold: bool) -> Line
 def _without_place(profile: Profile, row: Numbers, place: int, fold: bool) -> LineDetails:
     """What is known of any row; as it stands, of the work of no line."""
     found, left_out = _below(profile, place, fold)
-    paths = call_paths(profile, place)
+    callers, callers_left_out = call_paths(profile, place)
     return LineDetails(
         file="",
         line=0,
@@ -185,8 +185,8 @@ def _without_place(profile: Profile, row: Numbers, place: int, fold: bool) -> Li
         fused_with=[],
         held=[Figure(kind, size, "bytes") for kind, size in peak_kinds(row)],
         findings=[shown_finding(profile, one) for one in profile.findings if not one.file],
-        callers=paths.paths,
-        callers_left_out=paths.left_out,
+        callers=callers,
+        callers_left_out=callers_left_out,
         below=found,
         below_left_out=left_out,
         note="" if profile.call_tree else "This trace tells no call paths.",
