@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -58,7 +58,11 @@ class Binding:
         """The measured lines from `first` to `last`, in order; those known to have another text only `with_changed`."""
         if self.mark is Mark.OTHER_TEXT and not with_changed:
             return []
-        shown = list(self._unchanged_between(first, last))
+        shown = []
+        for line in range(first, last + 1):
+            home = self.map.recorded_line(line)
+            if home is not None and (record := self.file.lines.get(home)) is not None:
+                shown.append(ShownLine(line, record, self.mark))
         if with_changed:
             for line, home in self.map.changed_between(first, last).items():
                 if (record := self.file.lines.get(home)) is not None:
@@ -70,12 +74,6 @@ class Binding:
         """What is measured of one line."""
         found = self.shown_between(line, line, with_changed=with_changed)
         return found[0] if found else None
-
-    def _unchanged_between(self, first: int, last: int) -> Iterator[ShownLine]:
-        for line in range(first, last + 1):
-            home = self.map.recorded_line(line)
-            if home is not None and (record := self.file.lines.get(home)) is not None:
-                yield ShownLine(line, record, self.mark)
 
 
 def bind(index: ProfileIndex, recorded: str, buffer: Buffer, path: str | None) -> Binding:

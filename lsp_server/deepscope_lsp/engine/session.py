@@ -108,7 +108,11 @@ class EditorSession:
     def file_here(self, project: Project, recorded: str) -> FileHere | None:
         """A recorded file where it is open, else where it lies on disk; None where it is not here."""
         path = project.paths.local(recorded) if project.paths is not None else None
-        opened = list(self._opened(project, recorded))
+        opened = [
+            (document, binding)
+            for document in self.documents.values()
+            if document.project is project and (binding := document.binding) and binding.file.path == recorded
+        ]
         opened.sort(key=lambda pair: pair[0].path is not None and is_copy(pair[0].path, self.roots))
         for document, binding in opened:
             # A copy of the file may be open too: a link leads to where the file itself is.
@@ -117,13 +121,6 @@ class EditorSession:
         if path is None or not os.path.isabs(path):  # noqa: PTH117
             return None
         return FileHere(self.to_uri(path), project.map_on_disk(recorded, path))
-
-    def _opened(self, project: Project, recorded: str) -> Iterator[tuple[Document, Binding]]:
-        """The open documents that show a recorded file."""
-        for document in self.documents.values():
-            binding = document.binding
-            if document.project is project and binding is not None and binding.file.path == recorded:
-                yield document, binding
 
     def hover_context(self, document: Document, mark: Mark, findings: Sequence[Finding] = ()) -> HoverContext:
         """What hovers over a bound document say besides the numbers."""
@@ -145,12 +142,9 @@ class EditorSession:
         if project is None or binding is None or binding.mark is not Mark.NONE:
             return
         for finding in binding.index.profile.findings:
-            if finding.file == binding.file.path and not self.is_hidden(
-                project, finding.code, finding.file, finding.line
-            ):
-                line = binding.map.line_of(finding.line)
-                if line is not None:
-                    yield line, finding
+            line = binding.map.line_of(finding.line) if finding.file == binding.file.path else None
+            if line is not None and not self.is_hidden(project, finding.code, finding.file, finding.line):
+                yield line, finding
 
     def is_hidden(self, project: Project, code: str, file: str, line: int) -> bool:
         """Whether a code is hidden everywhere, in this recorded file or on this line of it."""

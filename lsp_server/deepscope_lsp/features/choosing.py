@@ -155,7 +155,9 @@ async def find_newest(
             problem = problem or error
             candidates.drop(selection)
         else:
-            if not project.root or await _is_here(server, project, profile):
+            roots = server.session.roots
+            loop = asyncio.get_running_loop()
+            if not project.root or await loop.run_in_executor(None, project.is_here, profile, roots):
                 return profile, elsewhere[0] if elsewhere else None
             elsewhere.append(profile)
             candidates.drop_run(selection)
@@ -228,11 +230,6 @@ def _is_shown(project: Project, selection: TraceSelection) -> bool:
         return False
     info = project.index.profile.trace
     return [without_secrets(file.path) for file in selection.files] == (info.paths or [info.path])
-
-
-async def _is_here(server: DeepScopeServer, project: Project, profile: Profile) -> bool:
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(None, project.is_here, profile, server.session.roots)
 
 
 async def _read(

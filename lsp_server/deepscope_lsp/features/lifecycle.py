@@ -17,7 +17,6 @@ from deepscope_lsp.positions import Units
 from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
-    from deepscope_lsp.engine.settings import Settings
     from deepscope_lsp.features.watching import Watcher
     from deepscope_lsp.server import DeepScopeServer
 
@@ -129,7 +128,11 @@ class ClientSettings:
                 project.stamps = ()
         if remapped:
             rebind_all(server)
-        reloading = [project for project, old in pairs if _reloads(project.settings, old)]
+        reloading = [
+            project
+            for project, old in pairs
+            if any(getattr(project.settings, name) != getattr(old, name) for name in RELOADING)
+        ]
         for project in reloading:
             project.stamps = ()
             self._watcher.forget(project)
@@ -137,10 +140,6 @@ class ClientSettings:
             self._watcher.look()
         if session.settings != before or any(project.settings != old for project, old in pairs):
             refresh(server)
-
-
-def _reloads(settings: Settings, before: Settings) -> bool:
-    return any(getattr(settings, name) != getattr(before, name) for name in RELOADING)
 
 
 async def _begin(server: DeepScopeServer, watcher: Watcher, configuration: ClientSettings) -> None:
@@ -163,9 +162,10 @@ async def _register_dynamically(server: DeepScopeServer, watcher: Watcher) -> No
             )
         )
     if workspace.did_change_watched_files is not None and workspace.did_change_watched_files.dynamic_registration:
+        entries = [one for project in server.session.projects for one in project.settings.traces]
         watchers = [
             *(types.FileSystemWatcher(f"**/*{ending}") for ending in (*NAMED_TRACE_ENDINGS, *ENDINGS_BESIDE)),
-            *(types.FileSystemWatcher(one, COME_AND_GO) for one in _patterns(server)),
+            *(types.FileSystemWatcher(one, COME_AND_GO) for one in patterns_of(entries)),
         ]
         registrations.append(
             types.Registration(
@@ -181,12 +181,6 @@ async def _register_dynamically(server: DeepScopeServer, watcher: Watcher) -> No
     # The answer is null, so only an exception would tell that the editor refuses.
     is_done = await server.ask(_done(server.client_register_capability_async(params)))
     watcher.editor_watches = bool(is_done) and watches
-
-
-def _patterns(server: DeepScopeServer) -> list[str]:
-    return list(
-        dict.fromkeys(one for project in server.session.projects for one in patterns_of(project.settings.traces))
-    )
 
 
 async def _done(request: Awaitable[object]) -> bool:
