@@ -102,7 +102,7 @@ class RecordingOptions(Configuration):
     )
     ranks: Collection[int | str] | int | str | None = option(
         None,
-        'The ranks that record: numbers, ranges ("0,8-15"), or "hosts" for the first rank of each host; by default all.',
+        'The ranks that record: numbers, ranges ("0,8-15"), or "hosts" for the first one of each host; by default all.',
     )
     on_trace_ready: Callable[[Path], Any] | None = option(
         None,
