@@ -295,17 +295,13 @@ class Recognizer:
         trace but has its place among the ranks of a run, by its name and time. What is known of other files is
         forgotten.
         """
-        before, self._known = self._known, {}
-        known: dict[TraceFile, Identity | None] = {}
-        found: dict[str, FoundTrace] = {}
-        taken = set(named)
+        before, taken = self._known, set(named)
         every = list(dict.fromkeys((*taken, *files)))
         unknown = [file for file in every if file not in before or (before[file] is None and file in taken)]
-        identities = {**before, **dict(zip(unknown, _identify_all(unknown), strict=True))}
+        known = {file: before.get(file) for file in every} | dict(zip(unknown, _identify_all(unknown), strict=True))
+        found: dict[str, FoundTrace] = {}
         broken: list[FoundTrace] = []
-        for file in every:
-            what = identities[file]
-            known[file] = what
+        for file, what in known.items():
             if what is None:
                 continue
             one = FoundTrace(file=file, identity=what, run=_run_of(file, what))

@@ -126,7 +126,7 @@ def load_repeats(
     code = _code(newest.answer)
     runs = list(dict.fromkeys(one.run for one in found))
     for run in runs[1:limit] if code else ():
-        with suppress(DeepScopeError, OptionError):
+        with suppress(DeepScopeError):
             profile = load(select_from([one for one in found if one.run == run], rank=rank, stage=stage))
             if _code(profile) == code:
                 profiles.append(profile)
