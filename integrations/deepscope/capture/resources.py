@@ -12,8 +12,8 @@ import msgspec
 
 from deepscope.capture.compiled.captures import CaptureHold
 from deepscope.capture.compiled.level import ProvenanceHold
-from deepscope.capture.counters.machine import Machine, sampler_of
-from deepscope.capture.counters.sampler import Counted, SamplingThread, counter_events
+from deepscope.capture.counters.machine import Machine
+from deepscope.capture.counters.sampler import Counted, Sampler, SamplingThread, counter_events
 from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.lines import Limits, LineRecorder, UserCode
 from deepscope.capture.naming import current_folder, run_counters_path
@@ -101,7 +101,7 @@ class Resources:
         self.lines = _line_recorder(options, code)
         self._own_workers = WorkerClocks(code) if workers is None and options.lines else None
         self.workers = self._own_workers if workers is None else workers
-        self.counters = sampler_of(options)
+        self.counters = Sampler(Machine, interval_s=options.counter_interval) if options.counters != "off" else None
         self._provenance = ProvenanceHold() if options.compiled_lines else None
         self._captures = CaptureHold(code) if options.compiled_lines else None
         self._run_counters = run_counters

@@ -186,7 +186,7 @@ def test_a_sensor_that_fails_as_nobody_foresaw_costs_the_counters_alone():
             raise RuntimeError("a driver's own error")
 
     machine = Fails()
-    sampler = Sampler(lambda: machine)
+    sampler = Sampler(lambda: machine, interval_s=0.1)
     sampler.begin()
     assert sampler.end()() == Counted()
     assert machine.closed == 1

@@ -13,9 +13,8 @@ from deepscope.capture import torch_compat
 from deepscope.capture.counters.container import Container, resident_bytes
 from deepscope.capture.counters.devices import Adapters, AmdDevices, NvidiaDevices
 from deepscope.capture.counters.numa import MemoryNodes, allowed_cpus, memory_nodes
-from deepscope.capture.counters.sampler import Opened, Sampler
+from deepscope.capture.counters.sampler import Opened
 from deepscope.capture.counters.source import CounterSource, KernelFile, NoSensorError, Series
-from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.counters import CounterAccount, MissingSensor
 
 MOST_DOMAINS = 32
@@ -121,13 +120,6 @@ class Machine:
                 with suppress(OSError):
                     source.close()
         self._kernel, self._in_use, self._gpus = None, ("", ()), Opened([], CounterAccount())
-
-
-def sampler_of(options: RecordingOptions) -> Sampler | None:
-    """The sampler that the options ask for; None for none."""
-    if options.counters == "off":
-        return None
-    return Sampler(Machine, interval_s=options.counter_interval)
 
 
 class MemoryBandwidth:

@@ -165,7 +165,6 @@ def counter_events(tracks: Sequence[CounterTrack], pid: int, clock: Clock, base_
                 yield head + microseconds(ts_ns) + b',"args":{' + args + b"}}"
 
 
-INTERVAL_S = 0.1
 MOST_SHARE = 0.005
 """Of a core's time the thread takes at most so much: where a sample is expensive, the interval grows."""
 LOOK_EVERY_S = 1.0
@@ -237,7 +236,7 @@ _forks = _Forks()
 class Sampler:
     """Samples from `begin` to `end`; each window has a machine of its own, which its thread closes."""
 
-    def __init__(self, new_machine: Callable[[], Samplable], *, interval_s: float = INTERVAL_S) -> None:
+    def __init__(self, new_machine: Callable[[], Samplable], *, interval_s: float) -> None:
         self._new_machine = new_machine
         self._interval_s = interval_s
         self._window: SamplingThread | None = None
