@@ -100,14 +100,14 @@ class Program:
     arguments: tuple[str, ...] = ()
     is_module: bool = False
 
-    def prepared(self) -> Callable[[], None]:
+    def prepared(self) -> Callable[[], object]:
         """What runs it; `__main__`, `sys.argv` and the import path are its own from here on.
 
         Raises `ProgramError` where there is no such file or module, `SyntaxError` for a file that is no Python.
         """
         return self._module() if self.is_module else self._file()
 
-    def _module(self) -> Callable[[], None]:
+    def _module(self) -> Callable[[], object]:
         sys.path[0] = str(Path.cwd())
         try:
             found = importlib.util.find_spec(self.target)
@@ -117,18 +117,14 @@ class Program:
             raise ProgramError(f"-m {self.target}: there is no module of this name")
 
         self._take_over(self.target, found.origin)
+        return partial(runpy.run_module, self.target, run_name="__main__", alter_sys=True)
 
-        def run() -> None:
-            runpy.run_module(self.target, run_name="__main__", alter_sys=True)
-
-        return run
-
-    def _file(self) -> Callable[[], None]:
+    def _file(self) -> Callable[[], object]:
         path = Path(self.target).resolve()
         if (path / "__main__.py").is_file() or zipfile.is_zipfile(path):
             del sys.path[0]  # the command's own; `run_path` puts this one there
             self._take_over(self.target, str(path))
-            return partial(_run_path, path)
+            return partial(runpy.run_path, str(path), run_name="__main__")
         try:
             code = compile(path.read_bytes(), str(path), "exec")
         except (OSError, ValueError) as error:
@@ -144,10 +140,6 @@ class Program:
         main = sys.modules["__main__"] = ModuleType("__main__")
         main.__dict__.update(__file__=file, __cached__=None)
         return main
-
-
-def _run_path(path: Path) -> None:
-    runpy.run_path(str(path), run_name="__main__")
 
 
 @dataclass

@@ -192,7 +192,7 @@ class AgreedRecording:
                 self._check(refused)
             if proposal.kind == "start":
                 self._ask_all(ControlRequest("drop", self._id))
-                self._wait_until_dropped()
+                self._wait(lambda: all(one.answer.state != "recording" for one in self._ranks))
                 self._id = secrets.token_hex(6)
         raise ControlError(f"no step could be agreed on in {_ATTEMPTS} attempts: the ranks are too far apart")
 
@@ -200,9 +200,6 @@ class AgreedRecording:
         for one in answers:
             if not one.accepted:
                 raise ControlError(f"process {one.pid} (rank {one.rank}): {one.problem}")
-
-    def _wait_until_dropped(self) -> None:
-        self._wait(lambda: all(one.answer.state != "recording" for one in self._ranks))
 
     def _ask_all(self, request: ControlRequest) -> list[ControlAnswer]:
         asked = [one for one in self._ranks if not one.problem]

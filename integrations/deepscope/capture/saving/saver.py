@@ -218,19 +218,15 @@ class Saver:
 def _rewritten(instructions: Instructions, local_rank: int = 0, *, is_awaited: bool = False) -> bool:
     """Write the trace; with a bare header where the one that it was to have cannot be written."""
     try:
-        return _rewritten_whole(instructions, local_rank, is_awaited=is_awaited)
+        if Path(instructions.raw).stat().st_size <= IN_PROCESS_BYTES or not sys.executable:
+            return rewrite(instructions)
+        return _in_another_process(instructions, local_rank, is_awaited=is_awaited)
     except (OSError, MemoryError, DeepScopeError):
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is: no window is lost for its header
         instructions.header = bare(instructions.header, notices.error_words(error))
         instructions.counters, instructions.clock_readings = [], []
         return rewrite(instructions)
-
-
-def _rewritten_whole(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> bool:
-    if Path(instructions.raw).stat().st_size <= IN_PROCESS_BYTES or not sys.executable:
-        return rewrite(instructions)
-    return _in_another_process(instructions, local_rank, is_awaited=is_awaited)
 
 
 def _in_another_process(instructions: Instructions, local_rank: int, *, is_awaited: bool) -> bool:
