@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import msgspec
@@ -15,7 +14,8 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text
 from deepscope.report.csv_report import csv_text
 from deepscope.report.layout import Styles, TextColumn, render, shown_words
-from deepscope.report.table_column import ColumnOf, field, in_order
+from deepscope.report.table_column import ColumnOf, in_order
+from deepscope.report.table_column import field as column_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class ModelCounts:
     """In the order of the model's tree, the model first; what ran in no module stands at the model."""
     by_both: tuple[ModuleOperatorNumbers, ...]
     """Most FLOPs first."""
-    without_formula: dict[str, int] = dataclasses.field(default_factory=dict)
+    without_formula: dict[str, int] = field(default_factory=dict)
     """Operators that may take FLOPs which nothing tells (custom ones, recurrent layers of oneDNN), and their calls."""
 
     def table(self, by: str = "module", *, limit: int = 0, width: int = 80) -> str:
@@ -106,17 +106,14 @@ class ModelCounts:
         Raises:
             OptionError: no such `by`.
         """
-
         return model_text(self, by=by, limit=limit, width=width)
 
     def to_json(self) -> str:
         """All tables as a JSON object, fields as they are named here."""
-
         return model_json(self)
 
     def to_csv(self, by: str = "module") -> str:
         """One table as CSV. Raises `OptionError`: no such `by`."""
-
         return model_csv(self, by=by)
 
     def __str__(self) -> str:
@@ -125,7 +122,6 @@ class ModelCounts:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-
         return model_html(self)
 
 
@@ -141,7 +137,7 @@ def model_text(counts: ModelCounts, *, by: str = "module", limit: int = 0, width
         OptionError: no such `by`.
     """
     rows = _rows(counts, by)
-    shown = _largest(rows, limit) if limit else rows
+    shown = _largest(rows, limit)
     styles = Styles(color)
     lines = [f"{styles.title(title)}  {text}" for title, text in _head(counts)]
     lines += ["", *render(_columns(shown, counts, styles), max(40, width), title_style=styles.title)]
@@ -161,7 +157,7 @@ def model_json(counts: ModelCounts, *, by: str | None = None, limit: int = 0) ->
     """
     content = asdict(counts)
     tables = {f"by_{choice}": _rows(counts, choice) for choice in CHOICES}
-    told = {name: [asdict(row) for row in (_largest(rows, limit) if limit else rows)] for name, rows in tables.items()}
+    told = {name: [asdict(row) for row in _largest(rows, limit)] for name, rows in tables.items()}
     content |= told | {"counts": {name: len(rows) for name, rows in tables.items()}}
     if by is not None:
         _rows(counts, by)
@@ -172,9 +168,9 @@ def model_json(counts: ModelCounts, *, by: str | None = None, limit: int = 0) ->
 
 def model_csv(counts: ModelCounts, *, by: str = "module", limit: int = 0) -> str:
     """One table, a header row first. Raises `OptionError`: no such `by`."""
-    rows = _rows(counts, by)
-    rows = _largest(rows, limit) if limit else rows
-    names = _field_names(by)
+    rows = _largest(_rows(counts, by), limit)
+    kind = {"module": ModuleNumbers, "operator": OperatorNumbers, "both": ModuleOperatorNumbers}[by]
+    names = [one.name for one in fields(kind)]
     return csv_text(names, ([getattr(row, name) for name in names] for row in rows))
 
 
@@ -205,14 +201,11 @@ def _rows(counts: ModelCounts, by: str) -> Sequence[Any]:
 
 
 def _largest(rows: Sequence[Any], limit: int) -> Sequence[Any]:
-    """The rows with most FLOPs, in their order."""
+    """The rows with most FLOPs, in their order; all of them with 0."""
+    if not limit:
+        return rows
     by_flops = sorted(range(len(rows)), key=lambda place: (-rows[place].flops, -rows[place].activation_bytes))
     return [rows[place] for place in sorted(by_flops[:limit])]
-
-
-def _field_names(by: str) -> list[str]:
-    kind = {"module": ModuleNumbers, "operator": OperatorNumbers, "both": ModuleOperatorNumbers}[by]
-    return [field.name for field in fields(kind)]
 
 
 def _head(counts: ModelCounts) -> Iterator[tuple[str, str]]:
@@ -244,21 +237,21 @@ def _columns(rows: Sequence[Any], counts: ModelCounts, styles: Styles) -> list[T
             lambda row: row.flops / whole if row.flops else None,
             heat=lambda row: "hot" if whole and row.flops >= whole / 5 else "",
         ),
-        field("flops", "FLOPs", "count"),
-        field("backward_flops", "backward", "count", rank=6),
-        field("activation_bytes", "activations", "bytes", rank=1),
-        field("moved_bytes", "moved", "bytes", rank=5),
-        field("calls", "calls", "count", rank=4),
+        column_of("flops", "FLOPs", "count"),
+        column_of("backward_flops", "backward", "count", rank=6),
+        column_of("activation_bytes", "activations", "bytes", rank=1),
+        column_of("moved_bytes", "moved", "bytes", rank=5),
+        column_of("calls", "calls", "count", rank=4),
     ]
     if rows and hasattr(rows[0], "parameters"):
-        columns.insert(2, field("self_flops", "self FLOPs", "count", rank=7))
-        columns.insert(0, field("parameters", "parameters", "count", rank=2))
+        columns.insert(2, column_of("self_flops", "self FLOPs", "count", rank=7))
+        columns.insert(0, column_of("parameters", "parameters", "count", rank=2))
     if rows and hasattr(rows[0], "path"):
         columns.append(ColumnOf("path", "module", "place", lambda row: row.path or "(all)", least=16))
     if rows and hasattr(rows[0], "operator"):
-        columns.append(field("operator", "operator", "text", least=16))
+        columns.append(column_of("operator", "operator", "text", least=16))
     elif rows:
-        columns.append(field("class_name", "class", "text", rank=3, least=10))
+        columns.append(column_of("class_name", "class", "text", rank=3, least=10))
     return in_order(columns, rows, styles)
 
 

@@ -42,7 +42,9 @@ def model_counts(counting: Counting, root: nn.Module | None, *, name: str, with_
         name: of the model or function.
         with_backward: whether its backward pass was counted.
     """
-    roots = [root] if root is not None else _called(counting.root)
+    roots = (
+        [root] if root is not None else [one.module for one in counting.root.inner.values() if one.module is not None]
+    )
     paths: dict[int, str] = {}
     rows = {"": _Row(name, roots)}
     for prefix, one in zip(_prefixes(roots, root), roots, strict=True):
@@ -56,13 +58,9 @@ def model_counts(counting: Counting, root: nn.Module | None, *, name: str, with_
     rows[""].calls = rows[""].calls or 1
     taken: set[int] = set()
     for row in rows.values():
-        mine = [one for module in row.modules for one in module.parameters(recurse=False)]
+        mine = (one for module in row.modules for one in module.parameters(recurse=False))
         row.self_parameters = sum(map(_size, _distinct(mine, taken)))
     return _counts(counting, rows, name=name, with_backward=with_backward)
-
-
-def _called(root: ModuleCall) -> list[nn.Module]:
-    return [place.module for place in root.inner.values() if place.module is not None]
 
 
 def _prefixes(roots: list[nn.Module], root: nn.Module | None) -> Iterator[str]:
@@ -118,6 +116,11 @@ def _distinct(parameters: Iterable[Any], seen: set[int]) -> list[Any]:
     return found
 
 
+def _parameters(row: _Row) -> list[Any]:
+    """Those of its modules and of the modules in them, each once."""
+    return _distinct((one for module in row.modules for one in module.parameters()), set())
+
+
 def _size(parameter: Any) -> int:
     return 0 if is_lazy(parameter) else int(parameter.numel())
 
@@ -127,7 +130,7 @@ def _counts(counting: Counting, rows: dict[str, _Row], *, name: str, with_backwa
     for row in rows.values():
         for operator, tally in row.own.items():
             operators.setdefault(operator, Tally()).add(tally)
-    parameters = _distinct((one for module in rows[""].modules for one in module.parameters()), set())
+    parameters = _parameters(rows[""])
     return ModelCounts(
         model=name,
         with_backward=with_backward,
@@ -137,7 +140,12 @@ def _counts(counting: Counting, rows: dict[str, _Row], *, name: str, with_backwa
             parameter_bytes=sum(_size(one) * one.element_size() for one in parameters),
             **vars(rows[""].all),
         ),
-        by_operator=tuple(OperatorNumbers(operator=one, **vars(operators[one])) for one in _ordered(operators)),
+        by_operator=tuple(
+            sorted(
+                (OperatorNumbers(operator=operator, **vars(tally)) for operator, tally in operators.items()),
+                key=lambda one: (-one.flops, -one.activation_bytes, one.operator),
+            )
+        ),
         by_module=tuple(_module(path, row) for path, row in rows.items() if _is_shown(path, row)),
         by_both=tuple(sorted(_both(rows), key=lambda one: (-one.flops, -one.activation_bytes))),
         without_formula=dict(counting.without_formula),
@@ -150,10 +158,6 @@ def _both(rows: dict[str, _Row]) -> Iterator[ModuleOperatorNumbers]:
             yield ModuleOperatorNumbers(path=path, class_name=row.class_name, operator=operator, **vars(tally))
 
 
-def _ordered(tallies: dict[str, Tally]) -> list[str]:
-    return sorted(tallies, key=lambda one: (-tallies[one].flops, -tallies[one].activation_bytes, one))
-
-
 def _is_shown(path: str, row: _Row) -> bool:
     """Not so lists of modules, which nobody calls, and modules that others use without calling them."""
     return not path or bool(row.calls or row.own or row.self_parameters)
@@ -163,12 +167,11 @@ def _module(path: str, row: _Row) -> ModuleNumbers:
     own = Tally()
     for tally in row.own.values():
         own.add(tally)
-    held = _distinct((one for module in row.modules for one in module.parameters()), set())
     return ModuleNumbers(
         path=path,
         class_name=row.class_name,
         calls=row.calls,
-        parameters=sum(map(_size, held)),
+        parameters=sum(map(_size, _parameters(row))),
         self_parameters=row.self_parameters,
         flops=row.all.flops,
         self_flops=own.flops,
