@@ -11,6 +11,7 @@ The names follow from the records, so that a new field or table comes out by its
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -245,13 +246,20 @@ def described_columns(top: type[msgspec.Struct], name: str) -> list[DescribedCol
         found.append(DescribedColumn("key", "text", False, "the key in the mapping", None))
     if not _is_record(table.row):
         return [*found, DescribedColumn("value", _TYPES[table.row], False, "the value in the mapping", None)]
-    for one in _plan(table.row).fields:
-        if name != PROFILE or (len(one.path) == 1 and one.path[0] not in tables):
-            holder: Any = table.row
-            for step in one.path[:-1]:
-                holder = _without_none(dict(_hints(holder))[step])[0]
-            found.append(DescribedColumn(one.name, one.type, one.is_optional, one.path[-1], holder))
+    for one in _fields(table, tables):
+        holder: Any = table.row
+        for step in one.path[:-1]:
+            holder = _without_none(dict(_hints(holder))[step])[0]
+        found.append(DescribedColumn(one.name, one.type, one.is_optional, one.path[-1], holder))
     return found
+
+
+def _fields(table: _Table, tables: Mapping[str, _Table]) -> list[_Field]:
+    """The fields of a table's rows; of the top record those that are in no table of their own."""
+    fields = _plan(table.row).fields
+    if table.name != PROFILE:
+        return fields
+    return [one for one in fields if len(one.path) == 1 and one.path[0] not in tables]
 
 
 def column_table(top: msgspec.Struct, name: str) -> ColumnTable:
@@ -264,13 +272,8 @@ def column_table(top: msgspec.Struct, name: str) -> ColumnTable:
     if name not in tables:
         raise OptionError("table", name, f"no such table; there are: {', '.join(tables)}")
     table = tables[name]
-    keys: list[Any] = []
-    outer: list[int] = []
-    rows: list[Any] = []
-    for number, key, row in _rows(top, table, tables):
-        outer.append(number)
-        keys.append(key)
-        rows.append(row)
+    found = list(_rows(top, table, tables))
+    outer, keys, rows = ([one[place] for one in found] for place in range(3))
     columns = []
     if table.outer and tables[table.outer].is_list:
         columns.append(RecordColumn(f"{table.outer}_row", "integer", outer))
@@ -279,11 +282,9 @@ def column_table(top: msgspec.Struct, name: str) -> ColumnTable:
     if not _is_record(table.row):
         columns.append(RecordColumn("value", _TYPES[table.row], rows))
     else:
-        fields = _plan(table.row).fields
         columns += [
             RecordColumn(one.name, one.type, _values(rows, one), is_optional=one.is_optional)
-            for one in fields
-            if name != PROFILE or (len(one.path) == 1 and one.path[0] not in tables)
+            for one in _fields(table, tables)
         ]
     return ColumnTable(name, tuple(columns))
 
@@ -319,10 +320,4 @@ def _values(rows: Sequence[Any], field: _Field) -> list[Any]:
         found = [_at(row, field.path) for row in rows]
     if not field.is_json:
         return found
-    return [None if value is None else _json(value) for value in found]
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(msgspec.to_builtins(value))
+    return [None if value is None else json.dumps(msgspec.to_builtins(value)) for value in found]
