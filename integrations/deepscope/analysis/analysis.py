@@ -73,7 +73,9 @@ def narrow(attribution: Attribution, modules: ModuleScopes, phases: PhaseTimelin
         events = _below(modules, view.module)
         below = modules.events_of(work)
         chosen &= (below >= 0) & events[below]
-        window = window.intersection(_calls_on(attribution, modules, events))
+        calls = modules.nodes[events[modules.nodes]]
+        of = attribution.trace.events
+        window = window.intersection(covered_by(of, calls[of.thread[calls] == training.thread]))
     return SelectedRows(Extent(spans, events, chosen), window, steps)
 
 
@@ -92,13 +94,6 @@ def _below(modules: ModuleScopes, pattern: str) -> Mask:
     found = [any(fnmatchcase(name, pattern) for name in one[:2]) for one in modules.instances]
     inside = nearest(modules.callers, np.array(found, np.bool_)[modules.instance]) >= 0
     return np.append(inside, False)[modules.of_event]
-
-
-def _calls_on(attribution: Attribution, modules: ModuleScopes, events: Mask) -> Intervals:
-    """When the training thread was in calls of these modules."""
-    of = attribution.trace.events
-    rows: Int64 = modules.nodes[events[modules.nodes] & (of.thread[modules.nodes] == attribution.training.thread)]
-    return covered_by(of, rows)
 
 
 @dataclass(frozen=True, slots=True)

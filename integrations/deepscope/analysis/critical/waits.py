@@ -295,9 +295,8 @@ def _handed_over(trace: Trace, calls: CallForest, training_thread: int) -> _Hand
     events = trace.events
     roots = np.flatnonzero(calls.root == np.arange(len(events)))
     roots = roots[(events.thread[roots] != training_thread) & (events.duration_ns[roots] > 0)]
-    none = np.zeros(0, np.int64)
     if not len(roots) or training_thread < 0:
-        return _Handed(none, none, none, none, none)
+        return _Handed(*[np.zeros(0, np.int64)] * 5)
     own = np.flatnonzero(
         (events.thread == training_thread)
         & of_kind(trace, *(kind for kind in CPU_KINDS if kind != Kind.ANNOTATION))

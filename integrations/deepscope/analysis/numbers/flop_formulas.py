@@ -14,8 +14,13 @@ from typing import Any
 
 from deepscope.trace.kinds import operator_kind
 
-AttentionFormula = Callable[[list[Any], list[str]], int]
-_Spans = Callable[[list[str], int, int], int]
+Shapes = list[Any]
+"""One entry an argument: its sizes, `[]` for a number or what is no tensor, a list of sizes for a list of tensors."""
+Words = list[str]
+"""One entry an argument: the value of a number, a flag or a list of numbers as a word; "" for all else."""
+Formula = Callable[[Shapes, Words], int]
+"""Raises IndexError, TypeError or ValueError for arguments of a form that it does not know."""
+_Spans = Callable[[Words, int, int], int]
 """From the words of a call, the length of the queries and that of the keys to the pairs that count."""
 
 
@@ -42,7 +47,7 @@ def _flagged(place: int) -> _Spans:
 def _window(causal: int, left: int, right: int) -> _Spans:
     """FlashAttention: the last query meets the last key, a causal call has no key after it, and windows bound both."""
 
-    def pairs(words: list[str], rows: int, columns: int) -> int:
+    def pairs(words: Words, rows: int, columns: int) -> int:
         before, after = (_bound(_word(words, place)) for place in (left, right))
         after = 0 if _word(words, causal) == "True" else after
         return pairs_within(rows, columns, shift=columns - rows, left=before, right=after)
@@ -53,7 +58,7 @@ def _window(causal: int, left: int, right: int) -> _Spans:
 def _mask_type(place: int) -> _Spans:
     """The `custom_mask_type` of memory-efficient attention: 1 begins at the first key, 2 ends at the last."""
 
-    def pairs(words: list[str], rows: int, columns: int) -> int:
+    def pairs(words: Words, rows: int, columns: int) -> int:
         kind = _word(words, place)
         shift = columns - rows if kind == "2" else 0
         return pairs_within(rows, columns, shift=shift, right=0 if kind in ("1", "2") else -1)
@@ -61,7 +66,7 @@ def _mask_type(place: int) -> _Spans:
     return pairs
 
 
-def _word(words: list[str], place: int) -> str:
+def _word(words: Words, place: int) -> str:
     """A word of the call; "" where the trace does not tell."""
     return words[place] if place < len(words) else ""
 
@@ -80,13 +85,13 @@ def _attention_backward(pairs: int, width: int, value_width: int) -> int:
     return 2 * pairs * (3 * width + 2 * value_width)
 
 
-def _fused(first: int, products: Callable[[int, int, int], int], spans: _Spans, *, heads: int = 1) -> AttentionFormula:
+def _fused(first: int, products: Callable[[int, int, int], int], spans: _Spans, *, heads: int = 1) -> Formula:
     """Attention over query, key and value from the place `first` on; several heads of the query may share a key's.
 
     `heads` is the dimension of the heads: 1, or 2 where the sequence stands in front of them.
     """
 
-    def flops(shapes: list[Any], words: list[str]) -> int:
+    def flops(shapes: Shapes, words: Words) -> int:
         query, key, value = shapes[first : first + 3]
         if not len(query) == len(key) == len(value) == 4:
             raise ValueError("no heads, or sequences of varying length")
@@ -96,10 +101,10 @@ def _fused(first: int, products: Callable[[int, int, int], int], spans: _Spans, 
     return flops
 
 
-def _of_equal_length(lengths: int, formula: AttentionFormula) -> AttentionFormula:
+def _of_equal_length(lengths: int, formula: Formula) -> Formula:
     """Where offsets of sequences are given, their lengths are in a tensor, which a trace does not hold."""
 
-    def flops(shapes: list[Any], words: list[str]) -> int:
+    def flops(shapes: Shapes, words: Words) -> int:
         if shapes[lengths]:
             raise ValueError("sequences of varying length")
         return formula(shapes, words)
@@ -116,7 +121,7 @@ _SDPA = {
 }
 """The places of `is_causal`, forward and backward."""
 
-ATTENTION: dict[str, AttentionFormula] = {
+ATTENTION: dict[str, Formula] = {
     **{
         f"aten::_scaled_dot_product_{name}": _fused(0, _attention, _flagged(place))
         for name, (place, _) in _SDPA.items()
@@ -143,13 +148,6 @@ pairs count."""
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What formulas raise for arguments of another version's form, or of a trace that was tampered with."""
 _LARGEST = 2**60
-
-Shapes = list[Any]
-"""One entry an argument: its sizes, `[]` for a number or what is no tensor, a list of sizes for a list of tensors."""
-Words = list[str]
-"""One entry an argument: the value of a number, a flag or a list of numbers as a word; "" for all else."""
-Formula = Callable[[Shapes, Words], int]
-"""Raises IndexError, TypeError or ValueError for arguments of a form that it does not know."""
 
 
 def _product(a: list[int], b: list[int]) -> int:

@@ -161,18 +161,12 @@ def _units(operators: Operators, work: Work, flops: Int64) -> Int64:
     return np.where(is_kernel & ~work.collective, unit, -1)
 
 
-class _OfUnits(NamedTuple):
-    size_bytes: Int64
-    dtype: npt.NDArray[np.uint8]
-
-
-def _of_units(trace: Trace, operators: Operators, work: Work, rows: Int64, place: tuple[Int64, Int64]) -> _OfUnits:
+def _of_units(trace: Trace, operators: Operators, work: Work, rows: Int64, place: tuple[Int64, Int64]) -> Moved:
     units, inverse = place
     kernel = np.zeros(len(units), np.int64)
     kernel[inverse] = trace.events.name[work.event[rows]]
     widths = element_widths(trace, kernel) if work.metric == "device" else np.zeros(len(units), np.int64)
-    moved = moved_by(trace, operators.nodes[units], widths)
-    return _OfUnits(moved.size_bytes, moved.dtype)
+    return moved_by(trace, operators.nodes[units], widths)
 
 
 def _divided(values: Int64, weight: Int64, group: Int64) -> Int64:

@@ -101,7 +101,7 @@ def find_modules(trace: Trace, calls: CallForest) -> ModuleScopes:
     if (trace.events.region >= 0).any():
         regions = _graph_regions(trace, up)
         module, instance, up = module.copy(), instance.copy(), regions.up
-        module[regions.first] = _indexes(names, regions.paths, _named)[regions.region]
+        module[regions.first] = _indexes(names, regions.paths, lambda path, name: (path, name))[regions.region]
         instance[regions.first] = _indexes(instances, regions.paths, Instance)[regions.region]
     nodes = np.flatnonzero(module >= 0)
     if not len(nodes):
@@ -186,10 +186,6 @@ def _indexes(known: list[NamedT], paths: list[str], make: Callable[[str, str], N
             place[path] = len(known)
             known.append(make(path, GRAPH_REGION))
     return np.array([place[path] for path in paths], np.int64)
-
-
-def _named(path: str, name: str) -> tuple[str, str]:
-    return path, name
 
 
 def _calls_of_regions(trace: Trace, calls: CallForest) -> tuple[Int64, Int64]:

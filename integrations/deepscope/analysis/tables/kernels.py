@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.selection import Columns, commonest, largest, largest_named, mask_of, of_kind, sums
+from deepscope.analysis.array_ops.selection import (
+    Columns,
+    commonest,
+    largest,
+    largest_named,
+    mask_of,
+    of_kind,
+    rows,
+    sums,
+)
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
 from deepscope.analysis.tables.why import WorkCauses
 from deepscope.records import Kernel, KernelKind
@@ -41,14 +50,13 @@ def kernel_table(analysis: Analysis, causes: WorkCauses) -> list[Kernel]:
     grid, block = (commonest(pieces, column[event], len(keys)) for column in (trace.events.grid, trace.events.block))
     duration = work.duration_ns[counted]
     launched_by = analysis.operator[counted]
-    operator_name = np.where(launched_by < 0, -1, trace.events.name[launched_by])
+    operator_name = pick(trace.events.name.astype(np.int64), launched_by)
     main = {share.group: share.member for share in largest_named(group, operator_name, duration, 1, strings)}
     lines = {share.group: share.member for share in largest(group, work.location[counted], duration, 1)}
     locations = analysis.attribution.scopes.locations
     with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))[event]
     uses_cores = mask_of(group[with_cores], len(keys))
-    names = tuple(columns)
-    values = np.stack([columns[name] for name in names], axis=1)
+    order = np.argsort(-columns["device_ns"], kind="stable")
     return [
         Kernel(
             name=strings[int(keys[i]) // 16],
@@ -59,9 +67,9 @@ def kernel_table(analysis: Analysis, causes: WorkCauses) -> list[Kernel]:
             uses_tensor_cores=bool(uses_cores[i]),
             grid=one_spelling(texts[grid[i]]),
             block=one_spelling(texts[block[i]]),
-            **dict(zip(names, values[i].tolist(), strict=True)),
+            **row,
         )
-        for i in np.argsort(-columns["device_ns"], kind="stable").tolist()
+        for i, row in zip(order.tolist(), rows(columns, order), strict=True)
     ]
 
 

@@ -211,7 +211,7 @@ def _beside(analysis: Analysis) -> LineStepTimes:
 
 def _operator_rows(analysis: Analysis, operators: Sequence[Operator]) -> Int64:
     events, strings = analysis.attribution.trace.events, analysis.attribution.trace.strings
-    name = np.where(analysis.operator < 0, -1, events.name[analysis.operator]).astype(np.int64)
+    name = pick(events.name.astype(np.int64), analysis.operator)
     return _rows_of(name, [one.name for one in operators], strings)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
@@ -64,8 +64,8 @@ def thread_table(analysis: Analysis) -> list[HostThread]:
         "wait_ns": union_ns(waited),
     }
     engine = distinct_values(events.thread[named(trace, operators, is_backward_root)]).tolist()
-    numbers: dict[ThreadRole, count[int]] = {"training": count(), "autograd": count(), "other": count()}
-    order: dict[ThreadRole, int] = {"training": 0, "autograd": 1, "other": 2}
+    order: tuple[ThreadRole, ...] = get_args(ThreadRole)
+    numbers = {role: count() for role in order}
     roles: dict[int, ThreadRole] = {
         place: "training" if place == attribution.training.thread else "autograd" if place in engine else "other"
         for place in found.tolist()
@@ -82,7 +82,7 @@ def thread_table(analysis: Analysis) -> list[HostThread]:
             rest_ns=spans[place] - int(everything[place]),
             **{name: int(column[place]) for name, column in columns.items()},
         )
-        for place in sorted(roles, key=lambda one: (order[roles[one]], int(first[one]), one))
+        for place in sorted(roles, key=lambda one: (order.index(roles[one]), int(first[one]), one))
     ]
 
 
