@@ -43,6 +43,7 @@ from deepscope.report.text import text_report
 from deepscope.report.top_report import TopQuestion, ranking, top_csv, top_json, top_text
 from deepscope.store import load_profile
 from deepscope.store.analyses import Traces
+from deepscope.store.files import single_file
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from fuzz.cases import Case
 
@@ -111,7 +112,9 @@ def _make_parts(path: Path, case: Case, whole: Profile) -> None:
 
 def _make_timeline(path: Path, case: Case) -> None:
     """The timeline: all slices are in the window of the whole, and all questions are answered."""
-    index = open_timeline(path, partial=case.partial, cache=False)
+    file = single_file(str(path))
+    assert file is not None
+    index = open_timeline(file, partial=case.partial, cache=False)
     head = index.head()
     end_ns = head.end_ns + 1
     window, whole = index.window(0, end_ns, 300), index.selection(0, end_ns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from functools import cached_property
 from typing import NamedTuple
@@ -27,10 +26,10 @@ from deepscope.dashboard.timeline.details import details_of
 from deepscope.dashboard.timeline.levels import TOP, LevelEntries, dominant, ranges, resolution_of, shown
 from deepscope.dashboard.timeline.names import asked_tracks, shown_name, stretch_of
 from deepscope.dashboard.timeline.selection import NameIndex, at_line, durations_of, search, selection_of
-from deepscope.errors import NoTraceError, OptionError, TraceError
+from deepscope.errors import OptionError, TraceError
 from deepscope.processes import MessageError, ProcessEndedError, Progress
 from deepscope.store.cache import can_keep, load_columns, save_columns
-from deepscope.store.files import TraceFile, single_file
+from deepscope.store.files import TraceFile
 from deepscope.store.opening import keep, open_attribution, parsed_within
 from deepscope.store.pool import worker
 from deepscope.store.requests import ColumnsRequest
@@ -238,7 +237,7 @@ interpreter meanwhile."""
 
 
 def open_timeline(
-    path: str | os.PathLike[str] | TraceFile,
+    file: TraceFile,
     progress: Progress | None = None,
     *,
     partial: bool = False,
@@ -247,16 +246,14 @@ def open_timeline(
     """The timeline of one trace file.
 
     Args:
-        path: a trace, an fsspec URL of one, or a file as its folder lists it.
+        file: a trace as its folder lists it.
         partial: of a trace that ends early, read what is whole.
         cache: keep the timeline in the user's cache folder and take it from there.
         progress: called with bytes done and bytes in all.
 
     Raises:
-        NoTraceError: nothing is there, or a folder.
         TraceError: as `load_profile`.
     """
-    file = path if isinstance(path, TraceFile) else _file_at(os.fspath(path))
     cache = cache and file.has_version
     kept = load_columns("timeline", file, TimelineColumns, partial=partial) if cache else None
     if kept is None and cache and likely_json_bytes(file.path, file.size_bytes) >= APART_BYTES and can_keep():
@@ -301,10 +298,3 @@ def _made_apart(file: TraceFile, *, partial: bool, progress: Progress | None) ->
         words = str(error) if isinstance(error, MessageError) else "not enough memory to read it"
         raise TraceError(f"{file.path}: {words}") from error
     return load_columns("timeline", file, TimelineColumns, partial=partial)
-
-
-def _file_at(path: str) -> TraceFile:
-    file = single_file(path)
-    if file is None:
-        raise NoTraceError(f"{path}: a folder; a timeline is that of one trace")
-    return file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import msgspec
@@ -12,13 +13,19 @@ import pytest
 from deepscope import processes
 from deepscope.dashboard.timeline import index
 from deepscope.dashboard.timeline.columns import TimelineColumns
-from deepscope.dashboard.timeline.index import TimelineIndex, open_timeline
-from deepscope.errors import NotATraceError, NoTraceError
+from deepscope.dashboard.timeline.index import TimelineIndex
+from deepscope.errors import NotATraceError
 from deepscope.store import cache, load_profile
 from deepscope.store.cache import cache_folder, load_columns
 from deepscope.store.files import TraceFile, single_file
 from random_traces import random_trace
 from recorded_traces import each_trace
+
+
+def open_timeline(path: Path | TraceFile, **options: Any) -> TimelineIndex:
+    file = path if isinstance(path, TraceFile) else single_file(str(path))
+    assert file is not None
+    return index.open_timeline(file, **options)
 
 
 def answers(index: TimelineIndex) -> list[bytes]:
@@ -132,12 +139,6 @@ def test_what_was_left_unfinished_is_removed(trace: Path, kind: str) -> None:
 def test_a_cache_that_cannot_be_written_is_no_error(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(trace / "below a file"))
     assert open_timeline(trace).head().slices > 0
-
-
-def test_a_folder_or_nothing_is_no_timeline(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "nothing.json"):
-        with pytest.raises(NoTraceError):
-            open_timeline(path)
 
 
 def test_progress_ends_with_the_whole(trace: Path) -> None:
