@@ -9,7 +9,7 @@ import torch
 
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_strided
+from deepscope.capture.audit.operator_facts import is_strided
 from deepscope.capture.audit.operator_rows import reads_shape_alone
 from deepscope.trace.format.audit import OperatorChoice
 
@@ -120,17 +120,17 @@ class CheaperOperators:
         self._complex: set[int] = set()
         self._symmetric: set[int] = set()
 
-    def note(self, added: range, facts: OperatorFacts, returned: Returned, *, makes: bool) -> None:
+    def note(self, added: range, returned: Returned, *, makes: bool) -> None:
         """A forward operator has returned; `makes`: whether it is work of the first step."""
         number = added[0] if len(added) == 1 else -1
         if number >= 0 and any(one.is_complex() for one in tensors_of((returned.result,))):
             self._complex.add(number)
-        if reads_shape_alone(facts.name) or self._flow.is_view(facts, returned):
+        if reads_shape_alone(returned.name) or returned.is_view:
             return
         if self._results:
-            self._note_reads(number, facts, returned)
+            self._note_reads(number, returned)
         if makes and number >= 0:
-            self._note_made(number, facts.name, returned)
+            self._note_made(number, returned.name, returned)
 
     def all(self, readers: Mapping[int, Sequence[int]]) -> Iterator[Choice]:
         """What was found; an operation may be a member of several. `readers`: as of `StepWork`."""
@@ -148,8 +148,8 @@ class CheaperOperators:
                 large = frozenset(one for one in behind if operations[one].result_bytes * 2 > whole)
                 yield Choice("real", number, large, _NEEDED["real"])
 
-    def _note_reads(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
-        written = {self._flow.key_of(one) for one in tensors_of(facts.written(returned.args, returned.kwargs))}
+    def _note_reads(self, number: int, returned: Returned) -> None:
+        written = {self._flow.key_of(one) for one in tensors_of(returned.written())}
         for place, argument in enumerate(returned.given):
             for tensor in tensors_of((argument,)):
                 result = self._results.get(self._flow.key_of(tensor) or 0)
@@ -161,7 +161,7 @@ class CheaperOperators:
                     part = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
                     result.parts[part] = tensor.numel()
                 else:
-                    result.readers.append(_Read(number, facts.name, place, tuple(tensor.shape)))
+                    result.readers.append(_Read(number, returned.name, place, tuple(tensor.shape)))
 
     def _note_made(self, number: int, name: str, returned: Returned) -> None:
         args = returned.args

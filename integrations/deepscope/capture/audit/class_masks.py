@@ -9,7 +9,7 @@ import torch
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
+from deepscope.capture.audit.operator_facts import is_plain
 
 _LEAST = 1 << 15
 """Elements. Comparisons of fewer are mostly calls (DS007)."""
@@ -43,26 +43,29 @@ class ClassMasks:
         self._used: set[int] = set()
         """Comparisons that something else reads."""
 
-    def note(self, added: range, facts: OperatorFacts, returned: Returned, *, makes: bool) -> None:
+    def note(self, added: range, returned: Returned, *, makes: bool) -> None:
         """A forward operator has returned; `makes`: whether it is work of the first step."""
-        if self._flow.is_view(facts, returned):
+        if returned.is_view:
             return
         given = list(tensors_of(returned.given))
         masks = frozenset[int]().union(*(self._held.get(self._flow.key_of(one) or 0, ()) for one in given))
-        for tensor in tensors_of(facts.written(returned.args, returned.kwargs)):
+        for tensor in tensors_of(returned.written()):
             self._held.pop(self._flow.key_of(tensor) or 0, None)
         is_alone = makes and len(added) == 1
-        if masks and not (is_alone and self._goes_on(facts.name, given)):
+        if masks and not (is_alone and self._goes_on(returned.name, given)):
             self._used |= masks
         elif masks:
             for mask in masks:
                 self._since[mask].add(added[0])
-            if facts.name in _COUNTED:
+            if returned.name in _COUNTED:
                 self._counted |= masks
             else:
                 self._hold(returned, masks)
         elif (
-            is_alone and facts.name == "aten::eq" and _is_large(given[0]) and isinstance(returned.args[1], (int, float))
+            is_alone
+            and returned.name == "aten::eq"
+            and _is_large(given[0])
+            and isinstance(returned.args[1], (int, float))
         ):
             source = given[0]
             lies = (source.storage_offset(), tuple(source.shape), tuple(source.stride()))

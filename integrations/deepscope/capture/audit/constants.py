@@ -10,7 +10,7 @@ import torch
 
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of, values_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
+from deepscope.capture.audit.operator_facts import is_plain
 
 _numpy = torch.Tensor.numpy
 """As it is before `UnseenUses` takes its place."""
@@ -23,16 +23,14 @@ Value = Hashable
 """Equal for two tensors that hold the same because they were computed in the same way."""
 
 
-def computed_value(
-    facts: OperatorFacts, returned: Returned, of_tensor: Callable[[torch.Tensor], Value | None]
-) -> Value | None:
+def computed_value(returned: Returned, of_tensor: Callable[[torch.Tensor], Value | None]) -> Value | None:
     """The value of what a call computes of its arguments' values; None where one is None, or where it may differ.
 
     `of_tensor`: the value of a tensor's storage, which is read as the tensor lies in it.
     """
-    if facts.is_opaque or facts.reads_to_host or facts.draws(returned.args, returned.kwargs):
+    if returned.facts.is_opaque or returned.facts.reads_to_host or returned.draws():
         return None
-    parts: list[Value] = [facts.name]
+    parts: list[Value] = [returned.name]
     for one in (*returned.args, *sorted(returned.kwargs.items())):
         tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
         if not tensors:
@@ -140,10 +138,10 @@ class Constants:
         self._given[value] = frozenset()
         return value
 
-    def note(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+    def note(self, number: int, returned: Returned) -> None:
         """An operator has returned, outside of backward passes."""
-        value = self._value_of(facts, returned)
-        changed = (returned.result, *facts.written(returned.args, returned.kwargs))
+        value = self._value_of(returned)
+        changed = (returned.result, *returned.written())
         written = [key for one in tensors_of(changed) if (key := self._key_of(one))]
         if value is None:
             for key in written:
@@ -180,7 +178,7 @@ class Constants:
         self._flow.writers_of(values)  # no other storage gets its number from now on
         return -(self._flow.key_of(values) or 0)
 
-    def _value_of(self, facts: OperatorFacts, returned: Returned) -> Value | None:
+    def _value_of(self, returned: Returned) -> Value | None:
         given: set[int] = set()
 
         def of_tensor(tensor: torch.Tensor) -> Value | None:
@@ -196,7 +194,7 @@ class Constants:
             given.update(self._given.get(value, ()))
             return value
 
-        result = computed_value(facts, returned, of_tensor)
+        result = computed_value(returned, of_tensor)
         if result is not None:
             self._given[result] = frozenset(given)
         return result

@@ -40,18 +40,18 @@ class SourceLayout:
         self._strides: dict[_View, Strides] = {self._view(copied): strides}
         self._copied = self._view(copied)[0]
 
-    def follow(self, name: str, returned: Returned) -> bool:
+    def follow(self, returned: Returned) -> bool:
         """A view was made; False if the source has none like it."""
-        views = None if name in _BY_PLACE else self._on_source(returned)
+        views = None if returned.name in _BY_PLACE else self._on_source(returned)
         if views is None:
             return False
         for tensor, other in zip(tensors_of((returned.result,)), views, strict=True):
             self._strides[self._view(tensor)] = other.stride()
         return True
 
-    def suits(self, name: str, returned: Returned) -> bool:
+    def suits(self, returned: Returned) -> bool:
         """Whether an operator reads the source as fast as the copy, and its results lie as they do or are followed."""
-        if not all(self._is_as_fast(name, one, returned) for one in tensors_of(returned.given)):
+        if not all(self._is_as_fast(one, returned) for one in tensors_of(returned.given)):
             return False
         others = self._on_source(returned)
         results = list(tensors_of((returned.result,)))
@@ -61,13 +61,13 @@ class SourceLayout:
         for tensor, other in differing:
             self.results.add(self._flow.key_of(tensor) or 0)
             self._strides[self._view(tensor)] = other.stride()
-        return not differing or name.startswith(_ATTENTION)
+        return not differing or returned.name.startswith(_ATTENTION)
 
-    def _is_as_fast(self, name: str, tensor: torch.Tensor, returned: Returned) -> bool:
+    def _is_as_fast(self, tensor: torch.Tensor, returned: Returned) -> bool:
         if not self._is_followed(tensor):
             return True
         strides = self._strides.get(self._view(tensor))
-        return strides is not None and _is_as_fast(name, returned.function, tuple(tensor.shape), strides)
+        return strides is not None and _is_as_fast(returned.name, returned.function, tuple(tensor.shape), strides)
 
     def _is_followed(self, tensor: torch.Tensor) -> bool:
         key = self._flow.key_of(tensor)
@@ -243,32 +243,32 @@ class Copies:
         return is_known and not self._flow.is_used_unseen(one.source)
 
     def _follow(self, added: range, returned: Returned) -> None:
-        facts, key_of = self._flow.facts(returned.function), self._flow.key_of
+        facts, key_of = returned.facts, self._flow.key_of
         number = added[-1] if added else -1
         written: set[int | None] = set()
         if not facts.is_view:
-            changed = returned.given if facts.is_opaque else facts.written(returned.args, returned.kwargs)
+            changed = returned.given if facts.is_opaque else returned.written()
             written.update(key_of(tensor) for tensor in tensors_of((returned.result, *changed)))
         for key in written:
             for one in self._of_source.get(key or 0, ()):
                 one.changed_at = number if one.changed_at is None else one.changed_at
             for one in self._of_result.get(key or 0, ()):
-                is_begun = facts.name == _TAKES_STORAGE and not one.reader
+                is_begun = returned.name == _TAKES_STORAGE and not one.reader
                 one.is_changed |= not is_begun
         read = {key_of(tensor) for tensor in tensors_of(returned.given)} - written
         for one in {copied.number: copied for key in read for copied in self._of_result.get(key or 0, ())}.values():
             if not facts.is_view:
-                self._read(one, number, facts.name, returned)
-            elif one.layout is not None and not one.layout.follow(facts.name, returned):
+                self._read(one, number, returned)
+            elif one.layout is not None and not one.layout.follow(returned):
                 one.layout = None
 
-    def _read(self, copied: Copy, number: int, name: str, returned: Returned) -> None:
+    def _read(self, copied: Copy, number: int, returned: Returned) -> None:
         copied.last_read = number
-        copied.reader = copied.reader or name
+        copied.reader = copied.reader or returned.name
         copied.outlives_source |= self._flow.is_gone(copied.source)
         if copied.layout is None:
             return
-        if copied.layout.suits(name, returned):
+        if copied.layout.suits(returned):
             for key in copied.layout.results:
                 if copied not in self._of_result[key]:
                     self._of_result[key].append(copied)
@@ -276,7 +276,7 @@ class Copies:
             copied.layout = None
 
     def _begin(self, number: int, returned: Returned) -> None:
-        name = self._flow.facts(returned.function).name
+        name = returned.name
         if name in _COPYING:
             source, result = returned.args[0], returned.result
         elif name == _INTO_NEW_STORAGE and returned.args[0].dtype == torch.uint8:

@@ -14,7 +14,7 @@ import torch
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.cheaper_operators import PRODUCTS, Choice
 from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_strided
+from deepscope.capture.audit.operator_facts import is_strided
 from deepscope.capture.audit.operator_rows import is_by_element, reads_shape_alone
 
 _SOLVERS = {
@@ -85,22 +85,22 @@ class DiagonalMatrices:
         self._from_outside: dict[int, int] = {}
         """By storage of a matrix from before the steps: the root, which is the first operation that it is given to."""
 
-    def note(self, added: range, facts: OperatorFacts, returned: Returned, *, makes: bool, is_direct: bool) -> None:
+    def note(self, added: range, returned: Returned, *, makes: bool, is_direct: bool) -> None:
         """A forward operator has returned; `makes`: whether it is work of the first step.
 
         `is_direct`: whether a line of the user's called it, and no library in between.
         """
-        if reads_shape_alone(facts.name):
+        if reads_shape_alone(returned.name):
             return
-        if self._flow.is_view(facts, returned):
+        if returned.is_view:
             if added:  # as `aten::_unsafe_view`
                 self._pass_on(added[0], returned)
             return
-        written = [self._flow.key_of(one) or 0 for one in tensors_of(facts.written(returned.args, returned.kwargs))]
+        written = [self._flow.key_of(one) or 0 for one in tensors_of(returned.written())]
         if not makes or len(added) != 1:
             self._drop(written)
             return
-        number, name = added[0], facts.name
+        number, name = added[0], returned.name
         if self._reads_diagonals(returned):
             self._of_diagonals.add(number)
         result = next((one for one in tensors_of((returned.result,)) if is_strided(one)), None)
@@ -116,7 +116,7 @@ class DiagonalMatrices:
                 self._costly.add(number)
                 self._through.add(number)
             self._hold(number, result, _Matrix(size, root) if is_diagonal else None)
-        elif not is_direct and self._goes_on(number, facts, returned, result):
+        elif not is_direct and self._goes_on(number, returned, result):
             pass
         else:
             self._drop(written)
@@ -176,17 +176,17 @@ class DiagonalMatrices:
             (one.shape[-1], one.stride()[-1]) == (matrix.size, matrix.size + 1) for one, matrix in held
         )
 
-    def _goes_on(self, number: int, facts: OperatorFacts, returned: Returned, result: torch.Tensor | None) -> bool:
+    def _goes_on(self, number: int, returned: Returned, result: torch.Tensor | None) -> bool:
         """Whether a library goes through all elements of such matrices with this operation."""
         whole = [one for one in tensors_of(returned.given) if _is_whole(one)]
         known = [(self._held[key], one.numel()) for one in whole if (key := self._flow.key_of(one) or 0) in self._held]
         if not known or result is None:
             return False
         size = max(one.size for one, _ in known)
-        if is_by_element(facts.name, returned.function) and result.numel() >= max(count for _, count in known):
+        if is_by_element(returned.name, returned.function) and result.numel() >= max(count for _, count in known):
             root = self._root_of[number] = self._join({one.root for one, _ in known}, size)
             self._hold(number, result, _Matrix(size, root, is_diagonal=False))
-        elif facts.name in _REDUCTIONS:
+        elif returned.name in _REDUCTIONS:
             self._root_of[number] = self._join({one.root for one, _ in known}, size)
             self._through.add(number)
         else:

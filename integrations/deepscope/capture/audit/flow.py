@@ -14,7 +14,7 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.operator_facts import OperatorFacts, facts_of, is_plain
+from deepscope.capture.audit.operator_facts import DROPOUT, OperatorFacts, facts_of, is_plain
 from deepscope.capture.audit.places import OperatorCall
 
 _DOUBLE = frozenset({torch.float64, torch.complex128})
@@ -25,15 +25,35 @@ untyped_storage = torch.Tensor.untyped_storage
 class Returned(NamedTuple):
     """A call of an operator that has returned."""
 
+    facts: OperatorFacts
     function: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     result: Any
+    is_view: bool
+    """Whether the result is a view of what was given, even if the operator's schema does not say so."""
+
+    @property
+    def name(self) -> str:
+        """`aten::mm`."""
+        return self.facts.name
 
     @property
     def given(self) -> tuple[Any, ...]:
         """All arguments."""
         return (*self.args, *self.kwargs.values())
+
+    def written(self) -> list[Any]:
+        """The arguments that it writes to."""
+        places = [self.args[place] for place in self.facts.writes if place < len(self.args)]
+        return places + [self.kwargs[name] for name in self.facts.writes_named if name in self.kwargs]
+
+    def draws(self) -> bool:
+        """Whether its result may differ from that of the same call; attention without dropout draws nothing."""
+        facts = self.facts
+        if not facts.is_random or facts.dropout < 0:
+            return facts.is_random
+        return bool(self.args[facts.dropout] if len(self.args) > facts.dropout else self.kwargs.get(DROPOUT, 0.0))
 
 
 class Operation:
@@ -125,41 +145,36 @@ class Flow:
 
     def add(self, returned: Returned, call: OperatorCall, step: int) -> range:
         """A call that has returned; the numbers of its operations: one for each tensor of a list, none for a view."""
-        function, args, kwargs, result = returned
-        facts = self.facts(function)
-        first = len(self.operations)
-        given = returned.given
+        facts, first, given = returned.facts, len(self.operations), returned.given
         if facts.is_view:
             for tensor in tensors_of(given):
                 self._storage_of(tensor)
             return range(first, first)
         if facts.is_opaque and not facts.name.startswith("aten::"):
             self.opaque[facts.name] = None
-        written = facts.written(args, kwargs)
+        written = returned.written()
         lists = [one for one in given if isinstance(one, (list, tuple)) and one and isinstance(one[0], torch.Tensor)]
         if facts.is_by_element and lists:
             count = len(lists[0])
             for place in range(count):
-                parts = [_elements(values, place, count) for values in (given, written, (result,))]
+                parts = [_elements(values, place, count) for values in (given, written, (returned.result,))]
                 self._add_one(Operation(facts.name, call, step), facts, *parts)
         else:
             changed = given if facts.is_opaque else written
-            self._add_one(Operation(facts.name, call, step), facts, given, changed, (result,))
+            self._add_one(Operation(facts.name, call, step), facts, given, changed, (returned.result,))
         return range(first, len(self.operations))
 
-    def facts(self, function: Any) -> OperatorFacts:
-        """What the operator's schema says."""
+    def returned(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Returned:
+        """A call that a dispatch mode has seen, with what the operator's schema says."""
         facts = self._facts.get(function)
         if facts is None:
             facts = self._facts[function] = facts_of(function)
-        return facts
-
-    def is_view(self, facts: OperatorFacts, returned: Returned) -> bool:
-        """Whether a call's result is a view of what it was given, even if its schema does not say so."""
-        if facts.is_view or facts.writes or facts.writes_named:
-            return facts.is_view
-        key = next((self.key_of(one) for one in tensors_of((returned.result,))), None)
-        return key is not None and any(self.key_of(one) == key for one in tensors_of(returned.given))
+        is_view = facts.is_view
+        if not (is_view or facts.writes or facts.writes_named):
+            key = next((self.key_of(one) for one in tensors_of((result,))), None)
+            given = tensors_of((*args, *kwargs.values()))
+            is_view = key is not None and any(self.key_of(one) == key for one in given)
+        return Returned(facts, function, args, kwargs, result, is_view)
 
     def _add_one(
         self, operation: Operation, facts: OperatorFacts, given: Sequence[Any], written: Sequence[Any], result: Any

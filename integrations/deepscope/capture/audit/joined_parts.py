@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain, is_strided
+from deepscope.capture.audit.operator_facts import is_plain, is_strided
 
 _JOINS = frozenset({"aten::cat", "aten::stack"})
 _MOST_PLACES = 10_000
@@ -64,11 +64,11 @@ class JoinedParts:
         self._joined: dict[int, _Joined] = {}
         """By the storage of the result."""
 
-    def note(self, added: range, facts: OperatorFacts, returned: Returned, *, makes: bool) -> None:
+    def note(self, added: range, returned: Returned, *, makes: bool) -> None:
         """An operator has returned; `makes`: whether it is work of the first step, outside of a backward pass."""
-        if not self._flow.is_view(facts, returned):
+        if not returned.is_view:
             self._read(returned.given)
-        if makes and facts.name in _JOINS and len(added) == 1 and returned.args:
+        if makes and returned.name in _JOINS and len(added) == 1 and returned.args:
             self._join(added[0], returned)
 
     def unread(self) -> dict[int, set[int]]:

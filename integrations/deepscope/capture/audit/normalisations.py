@@ -12,7 +12,7 @@ import torch
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_strided
+from deepscope.capture.audit.operator_facts import is_strided
 from deepscope.capture.audit.operator_rows import reads_shape_alone
 
 SOFTMAX, LOG_SOFTMAX, LOG = "aten::_softmax", "aten::_log_softmax", "aten::log"
@@ -64,14 +64,14 @@ class Normalisations:
         """By operation that made such a tensor."""
         self._again: list[_Again] = []
 
-    def note(self, added: range, facts: OperatorFacts, returned: Returned, *, makes: bool) -> None:
+    def note(self, added: range, returned: Returned, *, makes: bool) -> None:
         """A forward operator has returned; `makes`: whether it is work of the first step."""
-        if reads_shape_alone(facts.name):
+        if reads_shape_alone(returned.name):
             return
-        if self._flow.is_view(facts, returned):
+        if returned.is_view:
             self._note_view(added, returned)
             return
-        for tensor in tensors_of(facts.written(returned.args, returned.kwargs)):
+        for tensor in tensors_of(returned.written()):
             self._held.pop(self._flow.key_of(tensor) or 0, None)
         result, source = returned.result, returned.args[0] if returned.args else None
         if not makes or len(added) != 1 or not isinstance(result, torch.Tensor) or not is_strided(result):
@@ -79,7 +79,7 @@ class Normalisations:
         key = self._flow.key_of(result)
         if key and isinstance(source, torch.Tensor) and is_strided(source):
             self._held.pop(key, None)
-            made = self._made(added[0], facts.name, returned, source)
+            made = self._made(added[0], returned.name, returned, source)
             if made is not None:
                 self._held[key], self._storages[added[0]] = made, key
 

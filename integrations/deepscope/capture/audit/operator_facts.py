@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -15,7 +15,7 @@ _REPLACING = frozenset({"aten::zero_", "aten::_foreach_zero_", "aten::fill_", "a
 _RANDOM = torch.Tag.nondeterministic_seeded
 _STATISTICS, _TRAINS = slice(3, 5), 5
 """Among the arguments of a batch norm: its statistics, and whether it trains."""
-_DROPOUT = "dropout_p"
+DROPOUT = "dropout_p"
 _BY_ELEMENT = ("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")
 _REBINDING = frozenset({"aten::set_", "aten::resize_", "aten::set_data"})
 
@@ -43,21 +43,10 @@ class OperatorFacts(NamedTuple):
     is_by_element: bool
     """It does the same to each tensor of its lists, and nothing across them."""
 
-    def draws(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-        """Whether a call's result may differ from that of the same call; attention without dropout draws nothing."""
-        if not self.is_random or self.dropout < 0:
-            return self.is_random
-        return bool(args[self.dropout] if len(args) > self.dropout else kwargs.get(_DROPOUT, 0.0))
-
     def changed_statistics(self, args: Sequence[Any]) -> list[torch.Tensor]:
         """The running statistics that a call changes: those of a batch norm that trains and has some."""
         found = args[_STATISTICS] if self.has_statistics and (len(args) <= _TRAINS or args[_TRAINS]) else ()
         return [one for one in found if isinstance(one, torch.Tensor)]
-
-    def written(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """The arguments of a call that it writes to."""
-        places = [args[place] for place in self.writes if place < len(args)]
-        return places + [kwargs[name] for name in self.writes_named if name in kwargs]
 
 
 def facts_of(function: Any) -> OperatorFacts:
@@ -81,7 +70,7 @@ def facts_of(function: Any) -> OperatorFacts:
         reads_to_host=name in _TO_HOST,
         replaces=name in _REPLACING,
         is_random=_RANDOM in getattr(function, "tags", ()) or name.startswith(("aten::empty", "aten::new_empty")),
-        dropout=next((place for place, one in enumerate(schema.arguments) if one.name == _DROPOUT), -1),
+        dropout=next((place for place, one in enumerate(schema.arguments) if one.name == DROPOUT), -1),
         has_statistics="batch_norm" in name and "backward" not in name,
         is_by_element=name.startswith(_BY_ELEMENT),
     )

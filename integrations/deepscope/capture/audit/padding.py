@@ -29,10 +29,16 @@ class Lookup(NamedTuple):
     """The largest number of other positions in a row."""
 
 
-def lookup_of(name: str, returned: Returned) -> Lookup | None:
+def lookup_of(returned: Returned) -> Lookup | None:
     """What an operator looks up for several rows of indices; None where there is no padding to be seen."""
     args = returned.args
-    if name != _LOOKUP or len(args) < 2 or not is_plain(args[1]) or args[1].dim() != 2 or min(args[1].shape) < 2:
+    if (
+        returned.name != _LOOKUP
+        or len(args) < 2
+        or not is_plain(args[1])
+        or args[1].dim() != 2
+        or min(args[1].shape) < 2
+    ):
         return None
     indices = args[1]
     padding = args[2] if len(args) > 2 else returned.kwargs.get("padding_idx", _NO_PADDING)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_strided
+from deepscope.capture.audit.operator_facts import is_strided
 
 _FACTORS = {"aten::mm": (0, 1), "aten::addmm": (1, 2), "aten::bmm": (0, 1), "aten::linear": (0, 1)}
 """Which arguments of a product are the input and the weight."""
@@ -70,18 +70,18 @@ class RepeatedRows:
         self.products: dict[int, Product] = {}
         """By operation, those with rows that repeat."""
 
-    def note(self, added: range, facts: OperatorFacts, returned: Returned, *, makes: bool) -> None:
+    def note(self, added: range, returned: Returned, *, makes: bool) -> None:
         """A forward operator has returned; `makes`: whether it is work of the first step."""
-        if not makes or self._flow.is_view(facts, returned):
+        if not makes or returned.is_view:
             return
-        for tensor in tensors_of(facts.written(returned.args, returned.kwargs)):
+        for tensor in tensors_of(returned.written()):
             self._made.pop(self._flow.key_of(tensor) or 0, None)
         if len(added) != 1 or not isinstance(returned.result, torch.Tensor) or not is_strided(returned.result):
             return
-        if facts.name in _FACTORS:
-            self._note_product(added[0], facts.name, returned)
+        if returned.name in _FACTORS:
+            self._note_product(added[0], returned.name, returned)
         else:
-            self._note_rows(added[0], facts.name, returned)
+            self._note_rows(added[0], returned.name, returned)
 
     def _note_product(self, number: int, name: str, returned: Returned) -> None:
         rows, weight = (returned.args[place] for place in _FACTORS[name])

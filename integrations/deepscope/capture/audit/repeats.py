@@ -9,7 +9,6 @@ import torch
 
 from deepscope.capture.audit.constants import Value, computed_value
 from deepscope.capture.audit.flow import Flow, Returned, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts
 
 
 class _Values:
@@ -24,26 +23,26 @@ class _Values:
         self._values: dict[int, Value] = {}
         """Of those that were written to."""
 
-    def computed(self, facts: OperatorFacts, returned: Returned) -> Value | None:
+    def computed(self, returned: Returned) -> Value | None:
         """What a call computes. A batch norm that trains computes nothing from the running statistics it changes."""
-        statistics = {id(one) for one in facts.changed_statistics(returned.args)}
+        statistics = {id(one) for one in returned.facts.changed_statistics(returned.args)}
         args = tuple(None if id(one) in statistics else one for one in returned.args)
-        return computed_value(facts, returned._replace(args=args), self._of_tensor)
+        return computed_value(returned._replace(args=args), self._of_tensor)
 
-    def write(self, number: int, facts: OperatorFacts, returned: Returned, value: Value | None) -> list[int]:
+    def write(self, number: int, returned: Returned, value: Value | None) -> list[int]:
         """What an operation has written has the value of what it computes, or one of its own; its storages."""
         made = ("own", number)
         written: list[int] = []
-        changed = (*facts.written(returned.args, returned.kwargs), returned.result)
+        changed = (*returned.written(), returned.result)
         for place, tensor in enumerate(tensors_of(changed)):
             key = self._flow.key_of(tensor)
             if key and key not in self._kept:
                 self._values[key] = hash((made if value is None else value, place))
                 written.append(key)
         if value is None:
-            self._own(made, returned.given if facts.is_opaque else ())
+            self._own(made, returned.given if returned.facts.is_opaque else ())
         else:
-            self._own(made, facts.changed_statistics(returned.args))
+            self._own(made, returned.facts.changed_statistics(returned.args))
         return written
 
     def _own(self, made: Value, values: Iterable[object]) -> None:
@@ -70,12 +69,12 @@ class Repeats:
         self._writers: dict[int, list[int]] = defaultdict(list)
         """By storage: the operations that wrote to it."""
 
-    def note(self, number: int, facts: OperatorFacts, returned: Returned, *, is_reached: Callable[[int], bool]) -> None:
+    def note(self, number: int, returned: Returned, *, is_reached: Callable[[int], bool]) -> None:
         """An operation that is part of no backward pass and of no data loader.
 
         `is_reached`: whether a backward pass has come to the node with a number, and so has let go of its graph.
         """
-        value = self._values.computed(facts, returned)
+        value = self._values.computed(returned)
         if value is not None:
             needs_graph = tuple(one.requires_grad for one in tensors_of(returned.given))
             has_node = self._flow.operations[number].node >= 0
@@ -85,11 +84,11 @@ class Repeats:
                 first = self._first[value] = number
             if first != number and needs_graph:
                 self._before[number] = first
-        self._write(number, facts, returned, value)
+        self._write(number, returned, value)
 
-    def spoil(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+    def spoil(self, number: int, returned: Returned) -> None:
         """An operation whose results are its own."""
-        self._write(number, facts, returned, None)
+        self._write(number, returned, None)
 
     def all(self) -> set[int]:
         """The operations that need not be: what they and the first one made is changed by such operations alone."""
@@ -110,8 +109,8 @@ class Repeats:
             )
         }
 
-    def _write(self, number: int, facts: OperatorFacts, returned: Returned, value: Value | None) -> None:
-        for key in self._values.write(number, facts, returned, value):
+    def _write(self, number: int, returned: Returned, value: Value | None) -> None:
+        for key in self._values.write(number, returned, value):
             self._writers[key].append(number)
 
 
@@ -128,18 +127,18 @@ class Reruns:
         self._first: dict[Value, int] = {}
         self._before: dict[int, int] = {}
 
-    def note(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+    def note(self, number: int, returned: Returned) -> None:
         """An operation that is part of no backward pass and of no data loader."""
-        value = self._values.computed(facts, returned)
+        value = self._values.computed(returned)
         if value is not None and any(True for _ in tensors_of(returned.given)):
             first = self._first.setdefault(value, number)
             if first != number:
                 self._before[number] = first
-        self._values.write(number, facts, returned, value)
+        self._values.write(number, returned, value)
 
-    def spoil(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+    def spoil(self, number: int, returned: Returned) -> None:
         """An operation whose results are its own."""
-        self._values.write(number, facts, returned, None)
+        self._values.write(number, returned, None)
 
     def all(self, is_reached: Callable[[int], bool]) -> set[int]:
         """`is_reached`: whether a backward pass has come to the node with a number."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain, is_strided
+from deepscope.capture.audit.operator_facts import is_plain, is_strided
 from deepscope.capture.audit.operator_rows import (
     MOST,
     Places,
@@ -113,14 +113,14 @@ class RowReads:
         self._wholly: set[int] = set()
         """Operations all of whose rows are read, or may be."""
 
-    def note(self, added: range, facts: OperatorFacts, returned: Returned, *, node: int, makes: bool) -> None:
+    def note(self, added: range, returned: Returned, *, node: int, makes: bool) -> None:
         """A forward operator with this node has returned; `makes`: whether it is work of the first step."""
         self.is_blind |= getattr(returned.function, "_schema", None) is None
-        if reads_shape_alone(facts.name) or self._flow.is_view(facts, returned):
+        if reads_shape_alone(returned.name) or returned.is_view:
             return
         first = next((one for one in tensors_of((returned.result,)) if is_strided(one)), None)
-        written = facts.written(returned.args, returned.kwargs)
-        rows = rows_of(facts.name, returned, first) if makes and first is not None and len(added) == 1 else None
+        written = returned.written()
+        rows = rows_of(returned.name, returned, first) if makes and first is not None and len(added) == 1 else None
         result = None
         if first is not None and rows is not None and (not written or (len(written) == 1 and written[0] is first)):
             result = self._laid_out(first, rows)
@@ -131,7 +131,7 @@ class RowReads:
                     continue
                 if rows is not None and result is not None and first is not None:
                     self._read(tensor, maker, added[0], rows.dimensions, rows.read(place, tensor, first))
-                elif place == 0 and (taken := taken_from(facts.name, returned.args)) is not None:
+                elif place == 0 and (taken := taken_from(returned.name, returned.args)) is not None:
                     self._take(tensor, maker, node, taken)
                 else:
                     self._read(tensor, maker)

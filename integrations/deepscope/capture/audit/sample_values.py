@@ -13,7 +13,6 @@ import torch
 
 from deepscope.capture.audit.constants import bytes_of
 from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of, untyped_storage
-from deepscope.capture.audit.operator_facts import OperatorFacts
 from deepscope.capture.nested_tensors import tensors_in
 
 _COPIES = frozenset({"aten::_to_copy", "aten::copy_", "aten::clone"})
@@ -118,20 +117,20 @@ class SampleValues:
         if self._stepped_at is None:
             self._stepped_at = len(self._flow.operations)
 
-    def spoil(self, facts: OperatorFacts, returned: Returned, *, is_loading: bool) -> None:
+    def spoil(self, returned: Returned, *, is_loading: bool) -> None:
         """An operator of a backward pass or of a data loader, or one that goes through lists of tensors."""
-        if is_loading and facts.draws(returned.args, returned.kwargs) and not facts.name.startswith(_UNDEFINED):
+        if is_loading and returned.draws() and not returned.name.startswith(_UNDEFINED):
             self._is_random = True
-        self._write(facts, returned, None)
+        self._write(returned, None)
 
-    def note(self, number: int, facts: OperatorFacts, returned: Returned) -> None:
+    def note(self, number: int, returned: Returned) -> None:
         """An operator that is part of no backward pass and of no data loader."""
         operation = self._flow.operations[number]
         if operation.step != self._step:  # what the step before computed is of other samples
             self._step = operation.step
             self._of_batch = {key: self._of_batch[key] for key in self._loaded if key in self._of_batch}
-        picked = _picked(facts, returned)
-        call = (operation.call.path, facts.name)
+        picked = _picked(returned)
+        call = (operation.call.path, returned.name)
         signature = self._signature(returned if picked is None else returned._replace(args=picked[:1]))
         first, is_alike = -1, True
         if operation.step == 0:
@@ -142,13 +141,13 @@ class SampleValues:
             first, is_alike = (before[0][0], signature.fits(before[0][1])) if before else (-1, False)
         fixed: set[int] = set()
         drawn = None if picked is None else self._drawn_by(*picked, operation.step, fixed)
-        of_batch = self._depends(facts, returned, operation.step, fixed) if drawn is None else drawn
+        of_batch = self._depends(returned, operation.step, fixed) if drawn is None else drawn
         if operation.node >= 0 or not is_alike:
             of_batch = None
-        moves = bool(of_batch) and (drawn is not None or (facts.name in _COPIES and self._are_loaded(returned)))
+        moves = bool(of_batch) and (drawn is not None or (returned.name in _COPIES and self._are_loaded(returned)))
         if of_batch is not None and first >= 0:
             self._computed.append(_Computed(number, first, bool(of_batch), frozenset(fixed), moves))
-        self._write(facts, returned, of_batch)
+        self._write(returned, of_batch)
         if moves and (key := self._flow.key_of(returned.result)):
             self._loaded.add(key)
 
@@ -185,14 +184,14 @@ class SampleValues:
     def _inputs(self, number: int) -> Set[int]:
         return self._flow.operations[number].inputs
 
-    def _depends(self, facts: OperatorFacts, returned: Returned, step: int, fixed: set[int]) -> Draw | None:
+    def _depends(self, returned: Returned, step: int, fixed: set[int]) -> Draw | None:
         """Who drew the samples that a call computes from; None if it depends on something else, too.
 
         `fixed` gets the storages from before these steps that it reads.
         """
-        if facts.is_opaque or facts.reads_to_host or facts.draws(returned.args, returned.kwargs):
+        if returned.facts.is_opaque or returned.facts.reads_to_host or returned.draws():
             return None
-        written = facts.written(returned.args, returned.kwargs) if facts.replaces else ()
+        written = returned.written() if returned.facts.replaces else ()
         replaced = {id(one) for one in tensors_of(written) if covers_storage(one)}
         of_batch: list[torch.Tensor] = []
         drawn: set[Draw] = set()
@@ -206,7 +205,7 @@ class SampleValues:
                 drawn.add(depends)
                 of_batch.append(tensor)
         if len(drawn) > 1 or (
-            of_batch and (_mixes(facts.name, of_batch, returned.args) or _is_of_statistics(facts, returned))
+            of_batch and (_mixes(returned.name, of_batch, returned.args) or _is_of_statistics(returned))
         ):
             return None
         return drawn.pop() if drawn else ()
@@ -226,9 +225,12 @@ class SampleValues:
             return ()
         return None
 
-    def _write(self, facts: OperatorFacts, returned: Returned, of_batch: Draw | None) -> None:
-        written = (returned.result, *facts.written(returned.args, returned.kwargs))
-        hidden = (*facts.changed_statistics(returned.args), *(returned.given if facts.is_opaque else ()))
+    def _write(self, returned: Returned, of_batch: Draw | None) -> None:
+        written = (returned.result, *returned.written())
+        hidden = (
+            *returned.facts.changed_statistics(returned.args),
+            *(returned.given if returned.facts.is_opaque else ()),
+        )
         for tensor in tensors_of((*written, *hidden)):
             key = self._flow.key_of(tensor) or 0
             self._python.pop(key, None)
@@ -254,11 +256,11 @@ class SampleValues:
         )
 
 
-def _picked(facts: OperatorFacts, returned: Returned) -> tuple[torch.Tensor, torch.Tensor] | None:
+def _picked(returned: Returned) -> tuple[torch.Tensor, torch.Tensor] | None:
     """The tensor of which a call takes some rows, each of them whole, and their numbers."""
-    if facts.name == "aten::index":
+    if returned.name == "aten::index":
         data, rows = returned.args
-    elif facts.name == "aten::index_select" and returned.args[1] == 0:
+    elif returned.name == "aten::index_select" and returned.args[1] == 0:
         data, rows = returned.args[0], returned.args[2:]
     else:
         return None
@@ -307,7 +309,7 @@ def _is_of_rows(tensors: list[torch.Tensor]) -> bool:
     return all(one.dim() == 2 or one.shape[0] == 1 for one in tensors)
 
 
-def _is_of_statistics(facts: OperatorFacts, returned: Returned) -> bool:
+def _is_of_statistics(returned: Returned) -> bool:
     """Whether a batch norm takes mean and variance from the batch; instance norms have one sample of many channels."""
-    trains = any(one is True for one in returned.args) or "with_update" in facts.name
-    return facts.has_statistics and trains and not (returned.args[0].dim() and returned.args[0].shape[0] == 1)
+    trains = any(one is True for one in returned.args) or "with_update" in returned.name
+    return returned.facts.has_statistics and trains and not (returned.args[0].dim() and returned.args[0].shape[0] == 1)

@@ -24,7 +24,7 @@ from deepscope.capture.audit.flow import Flow, Returned, tensors_of
 from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.joined_parts import JoinedParts
 from deepscope.capture.audit.normalisations import Normalisations
-from deepscope.capture.audit.operator_facts import OperatorFacts, is_plain
+from deepscope.capture.audit.operator_facts import is_plain
 from deepscope.capture.audit.padding import Lookup, lookup_of
 from deepscope.capture.audit.places import CallPaths, OperatorCall
 from deepscope.capture.audit.repeated_rows import RepeatedRows
@@ -186,7 +186,7 @@ class Watch:
         """An operator has returned."""
         if len(self.flow.operations) > _MOST_OPERATORS:
             raise RecorderError(f"two steps have more than {_MOST_OPERATORS:,} operators")
-        returned = Returned(function, args, kwargs, result)
+        returned = self.flow.returned(function, args, kwargs, result)
         node = torch_compat.running_node()
         call = self.paths.call_from(sys._getframe().f_back)
         if node is None:
@@ -225,21 +225,20 @@ class Watch:
         node = self.nodes.made(call.path)
         graph_inputs = self._graph_inputs(returned) if node >= 0 else set()
         added = self._add(returned, call)
-        facts = self.flow.facts(returned.function)
         makes = not self.step and not call.is_loading
-        self.row_reads.note(added, facts, returned, node=node, makes=not self.step)
-        self.cheaper.note(added, facts, returned, makes=makes)
-        self.normalisations.note(added, facts, returned, makes=makes)
-        self.diagonals.note(added, facts, returned, makes=makes, is_direct=call.is_direct)
-        self.repeated_rows.note(added, facts, returned, makes=makes)
-        self.joined.note(added, facts, returned, makes=makes)
-        self.class_masks.note(added, facts, returned, makes=makes)
+        self.row_reads.note(added, returned, node=node, makes=not self.step)
+        self.cheaper.note(added, returned, makes=makes)
+        self.normalisations.note(added, returned, makes=makes)
+        self.diagonals.note(added, returned, makes=makes, is_direct=call.is_direct)
+        self.repeated_rows.note(added, returned, makes=makes)
+        self.joined.note(added, returned, makes=makes)
+        self.class_masks.note(added, returned, makes=makes)
         for number in added:
             self.flow.operations[number].node = node
             self.flow.operations[number].graph_inputs = graph_inputs
             if node >= 0 and not self.step and isinstance(returned.result, torch.Tensor):
                 self.flow.operations[number].result = weakref.ref(returned.result)
-        name = facts.name
+        name = returned.name
         if name in _FROM_PYTHON and not call.is_loading:
             if returned.result.dim():
                 self.flow.use_unread_numbers()
@@ -247,7 +246,7 @@ class Watch:
             self.samples.build(returned.result)
         if not call.is_loading:
             self._note_slices(name, returned, call, added)
-            self._note_values(facts, returned, added)
+            self._note_values(returned, added)
         if name in _ZEROING:
             for tensor in tensors_of(returned.args):
                 self.gradients.clear(tensor)
@@ -257,18 +256,18 @@ class Watch:
             for tensor in tensors_of(returned.args):
                 self.gradients.clip(tensor)
 
-    def _note_values(self, facts: OperatorFacts, returned: Returned, added: range) -> None:
+    def _note_values(self, returned: Returned, added: range) -> None:
         if added and self.step == 0:
-            if (lookup := lookup_of(facts.name, returned)) is not None:
+            if (lookup := lookup_of(returned)) is not None:
                 self.lookups.append((added[0], lookup))
-            if facts.name in _ONE_HOT and (count := _ones_set(returned)):
+            if returned.name in _ONE_HOT and (count := _ones_set(returned)):
                 self.one_hots[added[0]] = count
         if len(added) == 1:
-            self.constants.note(added[0], facts, returned)
-            self.reruns.note(added[0], facts, returned)
-            self.samples.note(added[0], facts, returned)
+            self.constants.note(added[0], returned)
+            self.reruns.note(added[0], returned)
+            self.samples.note(added[0], returned)
             if self.step == 0:
-                self.repeats.note(added[0], facts, returned, is_reached=self.nodes.is_reached)
+                self.repeats.note(added[0], returned, is_reached=self.nodes.is_reached)
 
     def _graph_inputs(self, returned: Returned) -> set[int]:
         """The operations whose graphs a forward operator goes on with; before it is added."""
@@ -287,7 +286,7 @@ class Watch:
         if has_own_code or isinstance(node, BackwardCFunction):
             self.row_reads.read_wholly(returned.given)
         added = self._add(returned, call)
-        self.joined.note(added, self.flow.facts(returned.function), returned, makes=False)
+        self.joined.note(added, returned, makes=False)
         for number in added:
             operation = self.flow.operations[number]
             operation.pass_number = len(self.passes) - 1
@@ -297,7 +296,7 @@ class Watch:
             self.looked_up.note(number, returned)
 
     def _note_gradient(self, parameter: Any, returned: Returned, call: OperatorCall) -> None:
-        name = self.flow.facts(returned.function).name
+        name = returned.name
         one = self._gradient
         if one is None or one.parameter() is not parameter:
             one = self._gradient = self.gradients.begin(parameter, adds=name.startswith("aten::add"))
@@ -312,14 +311,14 @@ class Watch:
     def _add(self, returned: Returned, call: OperatorCall) -> range:
         added = self.flow.add(returned, call, self.step)
         if len(added) == 1:
-            self.flow.operations[added[0]].flops = torch_compat.flops_of(*returned)
+            _, function, args, kwargs, result, _ = returned
+            self.flow.operations[added[0]].flops = torch_compat.flops_of(function, args, kwargs, result)
         is_forward = not self._is_in_pass and not call.is_loading
         self.copies.note(added, returned, may_begin=is_forward and call.is_direct and self.step == 0)
         if not (is_forward and len(added) == 1):
             for number in added:
-                facts = self.flow.facts(returned.function)
-                self.reruns.spoil(number, facts, returned)
-                self.samples.spoil(facts, returned, is_loading=call.is_loading)
+                self.reruns.spoil(number, returned)
+                self.samples.spoil(returned, is_loading=call.is_loading)
                 if not self.step:
-                    self.repeats.spoil(number, facts, returned)
+                    self.repeats.spoil(number, returned)
         return added
