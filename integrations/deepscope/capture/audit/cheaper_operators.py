@@ -149,10 +149,10 @@ class CheaperOperators:
                 yield Choice("real", number, large, _NEEDED["real"])
 
     def _note_reads(self, number: int, returned: Returned) -> None:
-        written = {self._flow.key_of(one) for one in tensors_of(returned.written())}
+        written = set(self._flow.keys_of(returned.written()))
         for place, argument in enumerate(returned.given):
             for tensor in tensors_of((argument,)):
-                result = self._results.get(self._flow.key_of(tensor) or 0)
+                result = self._results.get(self._flow.key_of(tensor))
                 if result is None:
                     continue
                 if result.storage in written or not is_strided(tensor):
@@ -183,7 +183,7 @@ class CheaperOperators:
             shares = [self._nonzero_share(args[place]) for place in factors]
             if min(shares) <= _MOST_NONZERO:
                 self._nonzero[number] = min(shares)
-        self._made[number] = [_Result(self._flow.key_of(one) or 0, one) for one in made]
+        self._made[number] = [_Result(self._flow.key_of(one), one) for one in made]
         self._results.update((one.storage, one) for one in self._made[number] if one.storage)
 
     def _nonzero_share(self, matrix: torch.Tensor) -> float:
@@ -191,7 +191,7 @@ class CheaperOperators:
         is_given = is_strided(matrix) and not matrix.requires_grad and matrix.is_floating_point()
         if not is_given or matrix.dim() < 2 or matrix.numel() < _LEAST_ELEMENTS:
             return 1.0
-        key = (self._flow.key_of(matrix) or 0, matrix._version, matrix.storage_offset())
+        key = (self._flow.key_of(matrix), matrix._version, matrix.storage_offset())
         if key not in self._counted:
             with torch_compat.without_modes(), torch.no_grad():
                 self._counted[key] = int(torch.count_nonzero(matrix)) / matrix.numel()

@@ -48,9 +48,9 @@ class ClassMasks:
         if returned.is_view:
             return
         given = list(tensors_of(returned.given))
-        masks = frozenset[int]().union(*(self._held.get(self._flow.key_of(one) or 0, ()) for one in given))
-        for tensor in tensors_of(returned.written()):
-            self._held.pop(self._flow.key_of(tensor) or 0, None)
+        masks = frozenset[int]().union(*(self._held.get(self._flow.key_of(one), ()) for one in given))
+        for key in self._flow.keys_of(returned.written()):
+            self._held.pop(key, None)
         is_alone = makes and len(added) == 1
         if masks and not (is_alone and self._goes_on(returned.name, given)):
             self._used |= masks
@@ -98,14 +98,13 @@ class ClassMasks:
     def _goes_on(self, name: str, given: Sequence[torch.Tensor]) -> bool:
         """Whether an operator combines masks, of classes or of others, or counts one."""
         are_masks = all(
-            one.dtype == torch.bool or not _is_large(one) or (self._flow.key_of(one) or 0) in self._held
-            for one in given
+            one.dtype == torch.bool or not _is_large(one) or self._flow.key_of(one) in self._held for one in given
         )
         return name in _COUNTED or (name in _COMBINED and are_masks)
 
     def _hold(self, returned: Returned, masks: frozenset[int]) -> None:
-        key = self._flow.key_of(returned.result) if isinstance(returned.result, torch.Tensor) else None
-        if key is None:
+        key = self._flow.key_of(returned.result) if isinstance(returned.result, torch.Tensor) else 0
+        if not key:
             self._used |= masks
         else:
             self._held[key] = masks

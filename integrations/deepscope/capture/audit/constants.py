@@ -99,7 +99,7 @@ class Constants:
 
     def build(self, tensor: torch.Tensor, path: int, step: int) -> None:
         """A line has made a tensor of numbers of Python's or NumPy's, or one that shares these."""
-        key = self._flow.key_of(tensor) if is_plain(tensor) else None
+        key = self._flow.key_of(tensor) if is_plain(tensor) else 0
         if not key or self._flow.writers_of(tensor):
             return
         value = self._value_of_bytes(tensor)
@@ -173,10 +173,10 @@ class Constants:
     def _key_of(self, tensor: torch.Tensor) -> int:
         """The number of a tensor's storage; of a sparse one that of what it keeps, less than 0. 0 without one."""
         if not is_plain(tensor) or tensor.layout not in _SPARSE:
-            return self._flow.key_of(tensor) or 0
+            return self._flow.key_of(tensor)
         values = values_of(tensor)
         self._flow.writers_of(values)  # no other storage gets its number from now on
-        return -(self._flow.key_of(values) or 0)
+        return -self._flow.key_of(values)
 
     def _value_of(self, returned: Returned) -> Value | None:
         given: set[int] = set()

@@ -14,7 +14,7 @@ from deepscope.capture.audit.flow import Flow, Returned, tensors_of, untyped_sto
 from deepscope.capture.audit.operator_facts import is_plain
 
 Strides = tuple[int, ...]
-_View = tuple[int | None, tuple[int, ...], Strides, int]
+_View = tuple[int, tuple[int, ...], Strides, int]
 """A tensor's storage, shape, strides and offset."""
 
 _LEAST_RUN = 64
@@ -59,7 +59,7 @@ class SourceLayout:
             return False
         differing = [pair for pair in zip(results, others, strict=True) if pair[0].stride() != pair[1].stride()]
         for tensor, other in differing:
-            self.results.add(self._flow.key_of(tensor) or 0)
+            self.results.add(self._flow.key_of(tensor))
             self._strides[self._view(tensor)] = other.stride()
         return not differing or returned.name.startswith(_ATTENTION)
 
@@ -243,20 +243,20 @@ class Copies:
         return is_known and not self._flow.is_used_unseen(one.source)
 
     def _follow(self, added: range, returned: Returned) -> None:
-        facts, key_of = returned.facts, self._flow.key_of
+        facts, keys_of = returned.facts, self._flow.keys_of
         number = added[-1] if added else -1
-        written: set[int | None] = set()
+        written: set[int] = set()
         if not facts.is_view:
             changed = returned.given if facts.is_opaque else returned.written()
-            written.update(key_of(tensor) for tensor in tensors_of((returned.result, *changed)))
+            written.update(keys_of((returned.result, *changed)))
         for key in written:
-            for one in self._of_source.get(key or 0, ()):
+            for one in self._of_source.get(key, ()):
                 one.changed_at = number if one.changed_at is None else one.changed_at
-            for one in self._of_result.get(key or 0, ()):
+            for one in self._of_result.get(key, ()):
                 is_begun = returned.name == _TAKES_STORAGE and not one.reader
                 one.is_changed |= not is_begun
-        read = {key_of(tensor) for tensor in tensors_of(returned.given)} - written
-        for one in {copied.number: copied for key in read for copied in self._of_result.get(key or 0, ())}.values():
+        read = set(keys_of(returned.given)) - written
+        for one in {copied.number: copied for key in read for copied in self._of_result.get(key, ())}.values():
             if not facts.is_view:
                 self._read(one, number, returned)
             elif one.layout is not None and not one.layout.follow(returned):
@@ -295,7 +295,7 @@ class Copies:
             return None
         read, made = flow.key_of(source), flow.key_of(result)
         is_cast = (source.dtype, source.device) != (result.dtype, result.device)
-        if read is None or made is None or read == made or (is_cast and torch_compat.is_in_autocast()):
+        if not read or not made or read == made or (is_cast and torch_compat.is_in_autocast()):
             return None  # casts of autocast's have a rule of their own
         writers = tuple(flow.writers_of(source))
         view = (tuple(source.shape), source.stride(), source.storage_offset())

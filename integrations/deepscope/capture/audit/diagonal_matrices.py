@@ -96,7 +96,7 @@ class DiagonalMatrices:
             if added:  # as `aten::_unsafe_view`
                 self._pass_on(added[0], returned)
             return
-        written = [self._flow.key_of(one) or 0 for one in tensors_of(returned.written())]
+        written = list(self._flow.keys_of(returned.written()))
         if not makes or len(added) != 1:
             self._drop(written)
             return
@@ -147,7 +147,7 @@ class DiagonalMatrices:
         """A diagonal matrix, or several, that an operator is given; `number`: its operation."""
         if not isinstance(value, torch.Tensor) or not is_strided(value) or not _is_square(value):
             return None
-        size, key = value.shape[-1], self._flow.key_of(value) or 0
+        size, key = value.shape[-1], self._flow.key_of(value)
         held = self._held.get(key)
         if held is not None:
             return held if held.is_diagonal and held.size == size and _lies_in_pieces(value) else None
@@ -171,7 +171,7 @@ class DiagonalMatrices:
 
     def _reads_diagonals(self, returned: Returned) -> bool:
         given = [one for one in tensors_of(returned.given) if is_strided(one) and one.dim()]
-        held = [(one, matrix) for one in given if (matrix := self._held.get(self._flow.key_of(one) or 0)) is not None]
+        held = [(one, matrix) for one in given if (matrix := self._held.get(self._flow.key_of(one))) is not None]
         return bool(held) and all(
             (one.shape[-1], one.stride()[-1]) == (matrix.size, matrix.size + 1) for one, matrix in held
         )
@@ -179,7 +179,7 @@ class DiagonalMatrices:
     def _goes_on(self, number: int, returned: Returned, result: torch.Tensor | None) -> bool:
         """Whether a library goes through all elements of such matrices with this operation."""
         whole = [one for one in tensors_of(returned.given) if _is_whole(one)]
-        known = [(self._held[key], one.numel()) for one in whole if (key := self._flow.key_of(one) or 0) in self._held]
+        known = [(self._held[key], one.numel()) for one in whole if (key := self._flow.key_of(one)) in self._held]
         if not known or result is None:
             return False
         size = max(one.size for one, _ in known)
@@ -195,7 +195,7 @@ class DiagonalMatrices:
 
     def _hold(self, number: int, result: torch.Tensor | None, matrix: _Matrix | None) -> None:
         """Follow what an operation has made."""
-        key = 0 if result is None else self._flow.key_of(result) or 0
+        key = 0 if result is None else self._flow.key_of(result)
         is_followed = matrix is not None and (not matrix.is_diagonal or _lies_in_pieces(result))
         if result is None or not key:
             return
@@ -205,7 +205,7 @@ class DiagonalMatrices:
             self._made[number] = key
 
     def _pass_on(self, number: int, returned: Returned) -> None:
-        key = next((self._flow.key_of(one) for one in tensors_of((returned.result,))), None) or 0
+        key = next(self._flow.keys_of((returned.result,)), 0)
         if (held := self._held.get(key)) is not None:
             self._made[number], self._root_of[number] = key, held.root
 

@@ -171,9 +171,8 @@ class Flow:
             facts = self._facts[function] = facts_of(function)
         is_view = facts.is_view
         if not (is_view or facts.writes or facts.writes_named):
-            key = next((self.key_of(one) for one in tensors_of((result,))), None)
-            given = tensors_of((*args, *kwargs.values()))
-            is_view = key is not None and any(self.key_of(one) == key for one in given)
+            key = next(self.keys_of((result,)), 0)
+            is_view = bool(key) and key in self.keys_of((*args, *kwargs.values()))
         return Returned(facts, function, args, kwargs, result, is_view)
 
     def _add_one(
@@ -203,12 +202,16 @@ class Flow:
             self._write(tensor, number, is_whole=key in replaced)
         operation.is_double, operation.widens = reads_double or makes_double, makes_double and not reads_double
 
-    def key_of(self, tensor: torch.Tensor) -> int | None:
-        """The number of a tensor's storage, which is no other's while the steps are looked at; None without one."""
+    def key_of(self, tensor: torch.Tensor) -> int:
+        """The number of a tensor's storage, which is no other's while the steps are looked at; 0 without one."""
         try:
             return int(untyped_storage(tensor)._cdata)
         except Exception:  # noqa: BLE001 - sparse tensors, and tensors of somebody's own kind
-            return None
+            return 0
+
+    def keys_of(self, values: Iterable[Any]) -> Iterator[int]:
+        """The same of each tensor among an operator's arguments or results."""
+        return map(self.key_of, tensors_of(values))
 
     def writers_of(self, tensor: torch.Tensor) -> list[int]:
         """The operations that made what a tensor holds."""
@@ -317,8 +320,8 @@ class Flow:
         return found
 
     def _storage_of(self, tensor: torch.Tensor) -> _Storage | None:
-        key = self.key_of(tensor) if is_plain(tensor) else None
-        if key is None:
+        key = self.key_of(tensor) if is_plain(tensor) else 0
+        if not key:
             return None
         state = self._storages.get(key)
         if state is None:
@@ -326,8 +329,8 @@ class Flow:
         return state
 
     def _write(self, tensor: torch.Tensor, number: int, *, is_whole: bool) -> None:
-        key = self.key_of(tensor) if is_plain(tensor) else None
-        if key is None:
+        key = self.key_of(tensor) if is_plain(tensor) else 0
+        if not key:
             self.operations[number].is_sink = True
             return
         state = self._storages.get(key)

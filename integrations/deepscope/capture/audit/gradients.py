@@ -23,7 +23,7 @@ class Gradient:
         """Those that add it to what the parameter has."""
         self.parameter: weakref.ref[Any] = weakref.ref(parameter)
         self.elements = parameter.numel()
-        self.storage: int | None = None
+        self.storage = 0
         self.is_used = False
         """As far as an optimizer says, and where its use is not known."""
         self.is_clipped = False
@@ -58,20 +58,20 @@ class Gradients:
         parameter = one.parameter()
         for tensor in given:
             storage = one.storage = self._flow.key_of(tensor)
-            if storage is None or parameter is None:
+            if not storage or parameter is None:
                 one.is_used = True
             else:
                 self._parameter_of[storage] = id(parameter)
 
     def clear(self, tensor: torch.Tensor) -> None:
         """A tensor is overwritten with zeros, a gradient perhaps."""
-        key = self._parameter_of.get(self._flow.key_of(tensor) or 0)
+        key = self._parameter_of.get(self._flow.key_of(tensor))
         if key is not None:
             self._pending.pop(key, None)
 
     def clip(self, tensor: torch.Tensor) -> None:
         """The norm of a tensor is taken to clip it."""
-        for one in self._pending.get(self._parameter_of.get(self._flow.key_of(tensor) or 0, 0), ()):
+        for one in self._pending.get(self._parameter_of.get(self._flow.key_of(tensor), 0), ()):
             one.is_clipped = True
 
     def step(self, optimizer: Any) -> None:

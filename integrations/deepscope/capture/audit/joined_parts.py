@@ -84,8 +84,8 @@ class JoinedParts:
 
     def _join(self, number: int, returned: Returned) -> None:
         result, parts = returned.result, [one for one in returned.args[0] if one.numel()]
-        key = self._flow.key_of(result) if is_plain(result) and is_strided(result) else None
-        if key is None or len(parts) < 2 or not result.is_contiguous() or result.storage_offset():
+        key = self._flow.key_of(result) if is_plain(result) and is_strided(result) else 0
+        if not key or len(parts) < 2 or not result.is_contiguous() or result.storage_offset():
             return
         is_stack = self._flow.operations[number].name == "aten::stack"
         dimension = (*returned.args[1:2], returned.kwargs.get("dim", 0))[0] % result.dim()
@@ -96,6 +96,6 @@ class JoinedParts:
 
     def _read(self, values: Iterable[Any]) -> None:
         for tensor in tensors_of(values):
-            one = self._joined.get(self._flow.key_of(tensor) or 0)
+            one = self._joined.get(self._flow.key_of(tensor))
             if one is not None:
                 one.read.update(one.parts_in(tensor) if is_strided(tensor) else one.parts)

@@ -29,7 +29,7 @@ def unused_gradients(watch: Watch, places: NumberedPlaces, modules: Iterable[Any
     flow = watch.flow
     candidates = [one for one in watch.gradients.all if not one.is_used]
     used = [number for one in watch.gradients.all if one.is_used for number in one.operations]
-    kept = flow.kept(without=[one.storage for one in candidates if one.storage is not None])
+    kept = flow.kept(without=[one.storage for one in candidates])
     live = flow.reaching([*flow.sinks(), *kept, *used])
     by_pass: dict[int, list[Gradient]] = defaultdict(list)
     for one in candidates:

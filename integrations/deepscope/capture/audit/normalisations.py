@@ -71,8 +71,8 @@ class Normalisations:
         if returned.is_view:
             self._note_view(added, returned)
             return
-        for tensor in tensors_of(returned.written()):
-            self._held.pop(self._flow.key_of(tensor) or 0, None)
+        for key in self._flow.keys_of(returned.written()):
+            self._held.pop(key, None)
         result, source = returned.result, returned.args[0] if returned.args else None
         if not makes or len(added) != 1 or not isinstance(result, torch.Tensor) or not is_strided(result):
             return
@@ -85,15 +85,15 @@ class Normalisations:
 
     def _note_view(self, added: range, returned: Returned) -> None:
         """An operator has passed on the storage that it was given, `aten::_unsafe_view` as an operation of its own."""
-        key = next((self._flow.key_of(one) for one in tensors_of((returned.result,))), None)
-        if added and key is not None and (held := self._held.get(key)) is not None:
+        key = next(self._flow.keys_of((returned.result,)), 0)
+        if added and (held := self._held.get(key)) is not None:
             self._held[key] = held._replace(since=held.since.union(added))
             self._storages.update(dict.fromkeys(added, key))
 
     def _made(self, number: int, name: str, returned: Returned, source: torch.Tensor) -> _Normalised | None:
         """What an operator has made, if that is normalised."""
         result: torch.Tensor = returned.result
-        held = self._held.get(self._flow.key_of(source) or 0)
+        held = self._held.get(self._flow.key_of(source))
         dimension = None if held is None else held.dimension_in(source)
         if name in (SOFTMAX, LOG_SOFTMAX) and result.dim():
             along, is_logarithm = int(returned.args[1]) % result.dim(), name == LOG_SOFTMAX

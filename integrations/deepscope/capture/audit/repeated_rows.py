@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from deepscope.capture.audit.flow import Flow, Returned, tensors_of
+from deepscope.capture.audit.flow import Flow, Returned
 from deepscope.capture.audit.operator_facts import is_strided
 
 _FACTORS = {"aten::mm": (0, 1), "aten::addmm": (1, 2), "aten::bmm": (0, 1), "aten::linear": (0, 1)}
@@ -74,8 +74,8 @@ class RepeatedRows:
         """A forward operator has returned; `makes`: whether it is work of the first step."""
         if not makes or returned.is_view:
             return
-        for tensor in tensors_of(returned.written()):
-            self._made.pop(self._flow.key_of(tensor) or 0, None)
+        for key in self._flow.keys_of(returned.written()):
+            self._made.pop(key, None)
         if len(added) != 1 or not isinstance(returned.result, torch.Tensor) or not is_strided(returned.result):
             return
         if returned.name in _FACTORS:
@@ -160,7 +160,7 @@ class RepeatedRows:
 
     def _rows_of(self, tensor: torch.Tensor) -> _Rows | None:
         """What was made that a tensor has whole rows of, maybe some of them as one; None where it has not."""
-        key = self._flow.key_of(tensor) or 0
+        key = self._flow.key_of(tensor)
         made = self._made.get(key)
         if made is None or self._flow.is_used_unseen(key) or not tensor.size(-1):
             return None

@@ -34,8 +34,7 @@ class _Values:
         made = ("own", number)
         written: list[int] = []
         changed = (*returned.written(), returned.result)
-        for place, tensor in enumerate(tensors_of(changed)):
-            key = self._flow.key_of(tensor)
+        for place, key in enumerate(self._flow.keys_of(changed)):
             if key and key not in self._kept:
                 self._values[key] = hash((made if value is None else value, place))
                 written.append(key)
@@ -46,8 +45,7 @@ class _Values:
         return written
 
     def _own(self, made: Value, values: Iterable[object]) -> None:
-        for tensor in tensors_of(values):
-            self._values[self._flow.key_of(tensor) or 0] = made
+        self._values.update(dict.fromkeys(self._flow.keys_of(values), made))
 
     def _of_tensor(self, tensor: torch.Tensor) -> Value | None:
         key = self._flow.key_of(tensor)

@@ -137,8 +137,8 @@ class RowReads:
                     self._read(tensor, maker)
         if result is None:
             self.read_wholly(written)
-        for tensor in tensors_of((*written, returned.result)):
-            self._makers.pop(self._flow.key_of(tensor) or 0, None)
+        for key in self._flow.keys_of((*written, returned.result)):
+            self._makers.pop(key, None)
         if result is not None:
             self._results[added[0]] = result
             self._makers[result.storage] = added[0]
@@ -187,7 +187,7 @@ class RowReads:
         if not is_plain(tensor):
             self.is_blind = True
             return None
-        maker = self._makers.get(self._flow.key_of(tensor) or 0)
+        maker = self._makers.get(self._flow.key_of(tensor))
         if maker is None or maker in self._wholly:
             return None
         if not is_strided(tensor) or tensor.element_size() != self._results[maker].element_size:

@@ -175,11 +175,11 @@ class SampleValues:
         """
         if self._tensor_depends(data, step, fixed) != ():
             return None
-        key = self._flow.key_of(numbers) or 0
+        key = self._flow.key_of(numbers)
         return self._of_batch.get(key) or (key, numbers.storage_offset(), len(numbers))
 
     def _are_loaded(self, returned: Returned) -> bool:
-        return any(self._flow.key_of(one) in self._loaded for one in tensors_of(returned.given))
+        return not self._loaded.isdisjoint(self._flow.keys_of(returned.given))
 
     def _inputs(self, number: int) -> Set[int]:
         return self._flow.operations[number].inputs
@@ -211,7 +211,7 @@ class SampleValues:
         return drawn.pop() if drawn else ()
 
     def _tensor_depends(self, tensor: torch.Tensor, step: int, fixed: set[int]) -> Draw | None:
-        key = self._flow.key_of(tensor) or 0
+        key = self._flow.key_of(tensor)
         if self._flow.is_used_unseen(key) or key in self._changed or (tensor.requires_grad and key not in self._fixed):
             return None
         if key in self._of_batch or key in self._python:
@@ -231,8 +231,7 @@ class SampleValues:
             *returned.facts.changed_statistics(returned.args),
             *(returned.given if returned.facts.is_opaque else ()),
         )
-        for tensor in tensors_of((*written, *hidden)):
-            key = self._flow.key_of(tensor) or 0
+        for key in self._flow.keys_of((*written, *hidden)):
             self._python.pop(key, None)
             if key in self._fixed or key in self._read_before:
                 self._changed.add(key)
@@ -249,7 +248,7 @@ class SampleValues:
             hash((*map(_offset, tensors), *(repr(one) for one in given if not isinstance(one, torch.Tensor)))),
             hash(
                 (
-                    *(self._python.get(self._flow.key_of(one) or 0) for one in tensors),
+                    *(self._python.get(self._flow.key_of(one)) for one in tensors),
                     *(one for one in given if isinstance(one, float)),
                 )
             ),

@@ -98,7 +98,7 @@ class SliceUses:
         place = 2 if name.startswith("aten::split") else 1
         dimension = int(kwargs.get("dim", args[place] if len(args) > place else 0))
         storage = self._flow.key_of(base)
-        if storage is None or not base.dim():
+        if not storage or not base.dim():
             return
         dimension %= base.dim()
         if base.size(dimension) < FEWEST:
@@ -118,4 +118,4 @@ class SliceUses:
 
     def _key_of(self, tensor: torch.Tensor) -> ViewKey | None:
         storage = self._flow.key_of(tensor)
-        return None if storage is None else (storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+        return None if not storage else (storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
