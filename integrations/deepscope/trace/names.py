@@ -178,6 +178,11 @@ def evaluated_node(name: str) -> str:
     return name.removeprefix(_EVALUATE)
 
 
+def evaluates(node: str, name: str) -> bool:
+    """Whether a span of the engine evaluates a node of this name."""
+    return evaluated_node(name) == node
+
+
 def is_backward_node(name: str) -> bool:
     """Whether this is an autograd node (`MmBackward0`, `torch::autograd::AccumulateGrad`), not the engine's span."""
     return _NODE.match(name) is not None

@@ -16,7 +16,7 @@ from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import ACCUMULATES_GRADIENT, is_backward_root, stepped_optimizer, zeroes_gradients
+from deepscope.trace.names import ACCUMULATES_GRADIENT, stepped_optimizer, zeroes_gradients
 
 WORTH = 0.05
 """A line is named if one pass would save at least this share of the wall time."""
@@ -80,7 +80,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         times = len(distinct_values(passes.number[by[here]]))
         yield RULE.finding(
             facts,
-            location=location if location < facts.lines else -1,
+            location=location,
             message=f"{_lines(facts, begin, line[here])} the same graph again",
             evidence={
                 "repeated_passes": times,
@@ -105,7 +105,7 @@ def _passes(facts: Facts) -> _Passes | None:
     trace, calls = facts.trace, facts.attribution.calls
     events = trace.events
     operators = of_kind(trace, Kind.OPERATOR)
-    nodes = np.flatnonzero(named(trace, operators, is_backward_root))
+    nodes = facts.backward_nodes
     nodes = nodes[facts.analysis.extent.holds(events.start_ns[nodes])]
     nodes = nodes[np.argsort(events.start_ns[nodes], kind="stable")]
     sequence, step = events.sequence[nodes], facts.attribution.training.steps.of(events.start_ns[nodes])

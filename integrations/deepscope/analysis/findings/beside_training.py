@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
-from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, is_backward_root
+from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates
 
 WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
@@ -301,8 +302,8 @@ def _kept_stacks(facts: Facts) -> tuple[Int64, int]:
     """
     attribution, events, trace = facts.attribution, facts.trace.events, facts.trace
     operators = attribution.operators
-    roots = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
-    gathers = named(trace, marked(facts, roots), lambda name: evaluated_node(name) == ACCUMULATES_GRADIENT)
+    roots = facts.backward_nodes
+    gathers = named(trace, marked(facts, roots), partial(evaluates, ACCUMULATES_GRADIENT))
     roots = roots[~gathers[roots] & facts.analysis.extent.holds(events.start_ns[roots])]
     forward = pick(attribution.calls.up, roots)
     forward = forward[forward >= 0]

@@ -51,7 +51,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             remedies.append(_ACCELERATED)
         yield RULE.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="; ".join(messages),
             evidence=evidence,
             saving_ns=int(saving[line]),

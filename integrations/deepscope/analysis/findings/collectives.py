@@ -74,7 +74,7 @@ def _find_reduced_each_pass(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(saving >= max(REDUCED_EACH_PASS_WORTH * facts.wall_ns, 1)).tolist():
         yield REDUCED_EACH_PASS.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="gradients are summed over all ranks in backward passes that are not the last before a step",
             evidence={
                 "needless_collectives": int(count[line]),
@@ -198,7 +198,7 @@ def _find_small_collectives(facts: Facts) -> Iterator[Finding]:
         }
         yield SMALL_COLLECTIVES.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="gradients are gathered in small buckets, and each sum over the ranks pays for its start"
             if in_buckets
             else "small tensors are summed over the ranks one by one, and each sum pays for its start",
@@ -273,7 +273,7 @@ def _find_exposed_collectives(facts: Facts) -> Iterator[Finding]:
         kinds = np.bincount(found.operation[here], weights=found.exposed_ns[here], minlength=len(CollectiveKind))
         yield EXPOSED_COLLECTIVES.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="nothing is computed while data is exchanged with other ranks",
             evidence={
                 "exposed_ns": int(exposed[line]),

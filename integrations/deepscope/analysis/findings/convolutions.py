@@ -20,7 +20,7 @@ from deepscope.records.findings import severity_of
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import ACCUMULATES_GRADIENT, CONVOLUTIONS, evaluated_node, is_backward_root
+from deepscope.trace.names import ACCUMULATES_GRADIENT, CONVOLUTIONS, evaluates
 
 WORTH = 0.02
 """A line is named if converting takes at least this share of the wall time."""
@@ -50,7 +50,7 @@ def _find_layout_conversions(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(worth & ~_has_no_other_format(facts)).tolist():
         yield LAYOUT_CONVERSIONS.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="tensors are converted from one memory format to the other around convolutions",
             evidence={
                 "converting_ns": int(converting[line]),
@@ -126,21 +126,16 @@ def _gathered(facts: Facts) -> Int64:
     the engine's span of the convolution comes just before.
     """
     trace, events, parent = facts.trace, facts.trace.events, facts.attribution.calls.parent
-    spans = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
+    spans = facts.backward_nodes
     spans = spans[np.lexsort((events.start_ns[spans], events.thread[spans]))]
     convolutions, gathers = (
-        named(trace, marked(facts, spans), partial(_evaluates, node))[spans]
+        named(trace, marked(facts, spans), partial(evaluates, node))[spans]
         for node in ("ConvolutionBackward0", ACCUMULATES_GRADIENT)
     )
     behind = spans[np.flatnonzero(gathers & np.append(False, convolutions)[: len(spans)])]
     anew = operators_named(facts, "aten::new_empty_strided")
     above = nearest_to(anew, parent, marked(facts, behind))
     return distinct_values(above[above >= 0])
-
-
-def _evaluates(node: str, name: str) -> bool:
-    """Whether a span of the engine evaluates a node of this name."""
-    return evaluated_node(name) == node
 
 
 LAYOUT_CONVERSIONS = Rule("DS017", "Memory formats converted around convolutions", _find_layout_conversions)

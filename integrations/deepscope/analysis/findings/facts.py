@@ -29,6 +29,7 @@ from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
+from deepscope.trace.names import is_backward_root
 
 Answer = TypeVar("Answer")
 
@@ -93,6 +94,11 @@ class Facts:
         """How long a device had nothing to do in the window, the mean of all."""
         window = self.analysis.window
         return sum(one.complement(window).total_ns for one in self.work.busy.values()) / self.devices
+
+    @cached_property
+    def backward_nodes(self) -> Int64:
+        """The spans (events, ascending) in which autograd's engine evaluates a node."""
+        return np.flatnonzero(named(self.trace, of_kind(self.trace, Kind.OPERATOR), is_backward_root))
 
     @cached_property
     def anomaly_checks(self) -> Int64:

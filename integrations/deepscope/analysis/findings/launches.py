@@ -80,7 +80,7 @@ def _find_tiny_kernels(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(many & (saving >= max(TINY_KERNELS_WORTH * facts.wall_ns, 1))).tolist():
         yield TINY_KERNELS.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="the device runs these kernels faster than the CPU launches them, and is idle before each",
             evidence={
                 "kernels": int(count[line]),

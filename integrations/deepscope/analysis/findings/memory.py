@@ -186,7 +186,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         block = _block(facts, here) if option is not None else ""
         yield RULE.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="activations are computed again in the backward pass, which costs time and saves memory"
             + (f" (module {block})" if block else ""),
             evidence={

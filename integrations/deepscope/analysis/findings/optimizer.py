@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, stepped_optimizer, zeroes_gradients
+from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates, stepped_optimizer, zeroes_gradients
 
 
 def operators_of_steps(facts: Facts, is_meant: Callable[[str | None], bool]) -> tuple[Int64, Int64]:
@@ -171,7 +172,7 @@ def _find_zeroed_gradients(facts: Facts) -> Iterator[Finding]:
             continue
         yield ZEROED_GRADIENTS.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="gradients are filled with zeros, and each backward pass adds to them",
             evidence={"zeroing_ns": int(spent[line]), "adding_ns": share_ns},
             saving_ns=saving,
@@ -202,7 +203,7 @@ def _zeroed(facts: Facts) -> tuple[Int64, int]:
 def _added(facts: Facts) -> Int64:
     """The operators that add a gradient to the one that is there (events, ascending)."""
     trace = facts.trace
-    gathers = named(trace, of_kind(trace, Kind.OPERATOR), lambda name: evaluated_node(name) == ACCUMULATES_GRADIENT)
+    gathers = named(trace, of_kind(trace, Kind.OPERATOR), partial(evaluates, ACCUMULATES_GRADIENT))
     adds = operators_named(facts, "aten::add_")
     above = pick(facts.attribution.calls.parent, adds)
     return np.asarray(adds[(above >= 0) & gathers[above]])

@@ -68,7 +68,7 @@ def _find_float32_products(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
         yield FLOAT32_PRODUCTS.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="float32 products run without tensor cores, which would do them in TF32 or bfloat16",
             evidence={
                 "float32_products_ns": int(duration[line]),

@@ -17,7 +17,7 @@ from deepscope.records import PHASES, Finding
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, is_backward_root, stepped_optimizer
+from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates, stepped_optimizer
 
 WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
@@ -67,7 +67,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         module, option = in_modules(facts, RULE.code, here if is_frozen else here[:0])
         yield RULE.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="the same parameters are cast to a lower precision over and over" + module,
             evidence={
                 "casting_ns": int(casting[line]),
@@ -161,10 +161,10 @@ def _has_parameters(facts: Facts) -> Mask:
 def _nodes(facts: Facts, casts: Int64) -> tuple[Int64, Mask]:
     """The engine's span of each cast's node (-1 for none), and whether the next one gathers the gradient of a leaf."""
     trace, events, calls = facts.trace, facts.trace.events, facts.attribution.calls
-    roots = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
+    roots = facts.backward_nodes
     roots = roots[np.lexsort((events.start_ns[roots], events.thread[roots]))]
     casting, gathering = (
-        named(trace, marked(facts, roots), partial(_evaluates, node))[roots]
+        named(trace, marked(facts, roots), partial(evaluates, node))[roots]
         for node in ("ToCopyBackward0", ACCUMULATES_GRADIENT)
     )
     leaf = np.append(gathering[1:], False)
@@ -189,11 +189,6 @@ def _turns(facts: Facts) -> int:
     inside = int(facts.analysis.extent.holds(events.start_ns[steps]).sum())
     backward = int(facts.analysis.phases.calls(facts.analysis.extent)[PHASES.index("backward")])
     return max(inside or facts.steps, backward, 1)
-
-
-def _evaluates(node: str, name: str) -> bool:
-    """Whether a span of the engine evaluates a node of this name."""
-    return evaluated_node(name) == node
 
 
 RULE = Rule("DS018", "Parameters cast over and over", _find, shortens_work=True, measured_on=("cpu", "device"))

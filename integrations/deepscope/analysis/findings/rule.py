@@ -49,7 +49,7 @@ class Rule:
 
         Args:
             facts: of the analysis.
-            location: index into `Scopes.locations`; -1 where no line is known.
+            location: index into `Scopes.locations`; -1, or its length, where no line is known.
             message: what is wrong.
             evidence: figures by name: `…_ns` and `…_bytes` over the whole extent, means in `…_us`. Integers add up over
                 ranks; fractions do not.
@@ -60,7 +60,7 @@ class Rule:
             severity: where it is no time that would be saved; else by the saving.
             is_bound: whether the saving is no estimate that the rule was measured with.
         """
-        place = facts.locations[location] if location >= 0 else None
+        place = facts.locations[location] if 0 <= location < facts.lines else None
         saving_ns = min(saving_ns, facts.wall_ns)
         if self.shortens_work and (most_ns := facts.most_of_device_ns(location)) < saving_ns:
             message += _HARDLY_AWAITED if 2 * most_ns < saving_ns else ""

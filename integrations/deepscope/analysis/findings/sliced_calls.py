@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -22,7 +23,7 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.format.audit import AlikeModules, SlicedCalls
 from deepscope.trace.format.span_names import MODULE_TITLE
 from deepscope.trace.kinds import Kind
-from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluated_node, is_backward_root
+from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates
 
 WORTH = 0.05
 """A loop is named if one call would save at least this share of the wall time."""
@@ -205,7 +206,7 @@ def _of_passes_ns(facts: Facts, lines: list[int], is_differentiated: bool) -> in
     A pass that is differentiated has as many again.
     """
     trace, attribution = facts.trace, facts.attribution
-    nodes = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), is_backward_root))
+    nodes = facts.backward_nodes
     nodes = nodes[facts.analysis.extent.holds(trace.events.start_ns[nodes])]
     caller = nearest_to(attribution.calls.caller[nodes], attribution.calls.parent, ~trace.library_lines)
     here = np.isin(pick(attribution.owners.location, caller), lines)
@@ -327,7 +328,8 @@ def _fewer_parameters_ns(facts: Facts, calls: AlikeModules) -> int:
     if facts.has_device:
         return 0
     trace = facts.trace
-    gathers = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), _gathers))
+    nodes = marked(facts, facts.backward_nodes)
+    gathers = np.flatnonzero(named(trace, nodes, partial(evaluates, ACCUMULATES_GRADIENT)))
     gathers = gathers[facts.analysis.extent.holds(trace.events.start_ns[gathers])]
     if not len(gathers):
         return 0
@@ -335,11 +337,6 @@ def _fewer_parameters_ns(facts: Facts, calls: AlikeModules) -> int:
     each_ns = (int(cost_ns(facts, gathers).sum()) + min(stepping_ns, _CALL_NS * len(gathers))) / len(gathers)
     joined = calls.parameters - calls.parameters // calls.modules
     return int(each_ns * min(joined * max(facts.steps, 1), len(gathers)))
-
-
-def _gathers(name: str) -> bool:
-    """Whether the engine opened this span to add a gradient to its parameter's."""
-    return is_backward_root(name) and evaluated_node(name) == ACCUMULATES_GRADIENT
 
 
 ALIKE_MODULES = Rule("DS046", "Modules alike called one after the other", _find_alike, measured_on=("cpu",))

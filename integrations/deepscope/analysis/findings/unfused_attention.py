@@ -68,7 +68,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         module = module_around(facts, found.scores[here])
         yield RULE.finding(
             facts,
-            location=line if line < facts.lines else -1,
+            location=line,
             message="attention is written out: scale, mask, softmax and dropout each pass over all scores"
             + (f" (module {module})" if module else ""),
             evidence={
