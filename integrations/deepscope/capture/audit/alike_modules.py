@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from torch import nn
 
-from deepscope.capture.audit.places import NumberedPlaces, PathEntry
-from deepscope.capture.audit.watch import Watch
+from deepscope.capture.audit.operator_uses import StepWork
+from deepscope.capture.audit.places import PathEntry
 from deepscope.trace.format.audit import AlikeModules
 
 FEWEST = 4
@@ -30,32 +30,32 @@ class _Group(NamedTuple):
     """The `id` of the module around; 0 for none."""
 
 
-def alike_modules(watch: Watch, places: NumberedPlaces, modules: Iterable[nn.Module]) -> list[AlikeModules]:
+def alike_modules(work: StepWork, modules: Iterable[nn.Module]) -> list[AlikeModules]:
     """Of the first step: a row for each line and class of modules."""
     found: dict[tuple[PathEntry, str], list[dict[int, list[int]]]] = defaultdict(list)
-    for group, by_module in _groups(watch).items():
-        if _are_alike(watch, by_module) and not _depend(watch, by_module):
+    for group, by_module in _groups(work).items():
+        if _are_alike(work, by_module) and not _depend(work, by_module):
             found[group.beginning[-1], group.module].append(by_module)
     parameters = {id(one): sum(1 for _ in one.parameters()) for one in modules}
     rows = []
     for (entry, module), groups in found.items():
         own = sum(parameters.get(one, 0) for by_module in groups for one in by_module)
-        rows.append(_row(watch, places, entry, module, groups, parameters=own))
+        rows.append(_row(work, entry, module, groups, parameters=own))
     return rows
 
 
-def is_called_once_each(watch: Watch, operations: Collection[int]) -> bool:
+def is_called_once_each(work: StepWork, operations: Collection[int]) -> bool:
     """Whether some operations, each of another call, all lie in modules of their own that are one class."""
-    calls = [watch.flow.operations[number].call for number in operations]
+    calls = [work.operations[number].call for number in operations]
     levels = zip(*(zip(call.modules, call.instances, strict=True) for call in calls), strict=False)
     return any(len({name for name, _ in level}) == 1 and len(set(level)) == len(calls) for level in levels)
 
 
-def _groups(watch: Watch) -> dict[_Group, dict[int, list[int]]]:
+def _groups(work: StepWork) -> dict[_Group, dict[int, list[int]]]:
     """By group and module: the forward operations of the first step, in the order of the calls."""
-    paths = watch.paths.paths
+    paths = work.paths
     found: dict[_Group, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for number, one in enumerate(watch.flow.operations):
+    for number, one in enumerate(work.operations):
         call, outside = one.call, -1
         if one.step or one.pass_number >= 0 or call.is_loading:
             continue
@@ -68,11 +68,11 @@ def _groups(watch: Watch) -> dict[_Group, dict[int, list[int]]]:
     return found
 
 
-def _are_alike(watch: Watch, by_module: dict[int, list[int]]) -> bool:
+def _are_alike(work: StepWork, by_module: dict[int, list[int]]) -> bool:
     """Whether most modules do the same: operators of the same names, shapes and operations."""
     if len(by_module) < FEWEST:
         return False
-    operations = watch.flow.operations
+    operations = work.operations
     done = Counter(
         tuple((one.name, one.shape, one.flops) for one in map(operations.__getitem__, numbers))
         for numbers in by_module.values()
@@ -81,12 +81,12 @@ def _are_alike(watch: Watch, by_module: dict[int, list[int]]) -> bool:
     return times >= _MOST_OF * len(by_module) and not any(_BATCH_NORM in name for name, _, _ in usual)
 
 
-def _depend(watch: Watch, by_module: dict[int, list[int]]) -> bool:
+def _depend(work: StepWork, by_module: dict[int, list[int]]) -> bool:
     """Whether a module reads what another one of them has computed, or what was made of it."""
     own = {number: module for module, numbers in by_module.items() for number in numbers}
     reads: dict[int, set[int]] = {}
     for number in range(min(own), max(own) + 1):
-        one = watch.flow.operations[number]
+        one = work.operations[number]
         if one.step or one.pass_number >= 0:
             continue
         sources = {module for source in one.inputs for module in reads.get(source, ())}
@@ -101,19 +101,18 @@ def _depend(watch: Watch, by_module: dict[int, list[int]]) -> bool:
 
 
 def _row(
-    watch: Watch,
-    places: NumberedPlaces,
+    work: StepWork,
     entry: PathEntry,
     module: str,
     groups: list[dict[int, list[int]]],
     *,
     parameters: int,
 ) -> AlikeModules:
-    operations = watch.flow.operations
-    through = {number for number, path in enumerate(watch.paths.paths) if entry in path}
+    operations = work.operations
+    through = {number for number, path in enumerate(work.paths) if entry in path}
     first = min(number for by_module in groups for numbers in by_module.values() for number in numbers)
     return AlikeModules(
-        place=places.number_of(entry),
+        place=work.places.number_of(entry),
         module=module,
         modules=max(len(by_module) for by_module in groups),
         operator=operations[first].name,

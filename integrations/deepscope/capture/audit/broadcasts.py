@@ -9,8 +9,6 @@ from collections.abc import Mapping, Set
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_rows import MATRIX_PRODUCTS
 from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.places import NumberedPlaces
-from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import Broadcast
 
 _TIMES = 8
@@ -50,20 +48,20 @@ _Groups = dict[tuple[int, str], dict[int, set[int]]]
 """By line and operator: of each operation that makes a large tensor, all until this is small again."""
 
 
-def broadcasts(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Broadcast]:
+def broadcasts(work: StepWork) -> list[Broadcast]:
     """Of the first step, by the line that broadcasts, the largest first."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations, paths = work.operations, work.paths
     groups: _Groups = defaultdict(dict)
     for number, one in work.forward:
-        chain = _chain(operations, work.readers, number, _ends(watch, number, one))
+        chain = _chain(operations, work.readers, number, _ends(work, number, one))
         if chain:
-            groups[places.number_of(paths[one.call.path][-1]), one.name][number] = chain
+            groups[work.places.number_of(paths[one.call.path][-1]), one.name][number] = chain
     found = []
     for (place, name), chains in _joined(groups).items():
         if name == _REPEAT and _reads_others(operations, _all_of(chains)):
             continue
         largest = max(chains, key=lambda number: operations[number].result_bytes)
-        one, ends = operations[largest], _ends(watch, largest, operations[largest])
+        one, ends = operations[largest], _ends(work, largest, operations[largest])
         last = [operations[number] for number in sorted(chains[largest]) if operations[number].name in ends]
         members = _all_of(chains)
         found.append(
@@ -72,8 +70,8 @@ def broadcasts(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[Bro
                 name=name,
                 reduction=last[0].name,
                 shape=list(one.shape),
-                given_elements=_given(watch, largest, one),
-                reduced_elements=0 if largest in watch.one_hots else max(math.prod(end.shape) for end in last),
+                given_elements=_given(work, largest, one),
+                reduced_elements=0 if largest in work.watch.one_hots else max(math.prod(end.shape) for end in last),
                 result_bytes=sum(operations[number].result_bytes for number in chains),
                 operators=work.uses(members),
                 backward=work.backward_uses(members),
@@ -105,16 +103,16 @@ def _reads_others(operations: list[Operation], chain: Set[int]) -> bool:
     return any(math.prod(operations[number].shape) >= largest for number in sources)
 
 
-def _given(watch: Watch, number: int, one: Operation) -> int:
+def _given(work: StepWork, number: int, one: Operation) -> int:
     """The elements of the largest argument that a large tensor is made of."""
-    return watch.one_hots.get(number, one.given_elements)
+    return work.watch.one_hots.get(number, one.given_elements)
 
 
-def _ends(watch: Watch, number: int, one: Operation) -> Mapping[str, float]:
+def _ends(work: StepWork, number: int, one: Operation) -> Mapping[str, float]:
     """If an operator makes a large tensor of small ones: those that make less of it, and how many times less."""
-    if not 0 < _TIMES * _given(watch, number, one) <= math.prod(one.shape):
+    if not 0 < _TIMES * _given(work, number, one) <= math.prod(one.shape):
         return {}
-    if number in watch.one_hots:  # with numbers in place of it there is no such product
+    if number in work.watch.one_hots:  # with numbers in place of it there is no such product
         return dict.fromkeys(MATRIX_PRODUCTS, 0.0)
     times = _TIMES_OF_DIFFERENCES if one.name == "aten::sub" else _TIMES
     if one.name != _REPEAT and one.name not in _BROADCASTING:

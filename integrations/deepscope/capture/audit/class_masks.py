@@ -69,8 +69,8 @@ class ClassMasks:
         ):
             source = given[0]
             lies = (source.storage_offset(), tuple(source.shape), tuple(source.stride()))
-            key = (self._flow.key_of(source), *self._flow.writers_of(source), lies)
-            self._masks[key][returned.args[1]].add(added[0])
+            compared = (self._flow.key_of(source), *self._flow.writers_of(source), lies)
+            self._masks[compared][returned.args[1]].add(added[0])
             self._hold(returned, frozenset(added))
 
     def all(self, _: Mapping[int, Sequence[int]]) -> Iterator[Choice]:

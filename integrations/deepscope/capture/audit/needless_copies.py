@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Set
+from collections.abc import Hashable, Iterable
 
 from deepscope.capture.audit.copies import Copy
 from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.places import NumberedPlaces, PathEntry
-from deepscope.capture.audit.watch import Watch
+from deepscope.capture.audit.places import PathEntry
 from deepscope.trace.format.audit import CopyNeed, NeedlessCopies
 
 
-def needless_copies(
-    watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterable[list[int]], *, live: Set[int]
-) -> list[NeedlessCopies]:
-    """Of the first step, by line, the largest first.
-
-    `chains`: what `joined_chains` finds; `live`: the operations whose results somebody needs.
-    """
-    operations, paths = watch.flow.operations, watch.paths.paths
-    others = set(watch.constants.same())  # which are reported as such
-    needs: dict[int, CopyNeed] = dict.fromkeys(_repeated(watch), "once")
-    needs.update(_without_a_need(watch))
+def needless_copies(work: StepWork, chains: Iterable[list[int]]) -> list[NeedlessCopies]:
+    """Of the first step, by line, the largest first; `chains`: what `joined_chains` finds."""
+    operations = work.operations
+    others = set(work.watch.constants.same())  # which are reported as such
+    needs: dict[int, CopyNeed] = dict.fromkeys(_repeated(work), "once")
+    needs.update(_without_a_need(work))
     groups: dict[tuple[int, CopyNeed], list[Copy]] = defaultdict(list)
-    for one in watch.copies.all:
-        if one.number in needs and one.number in live and one.number not in others:
-            place = places.number_of(paths[operations[one.number].call.path][-1])
+    for one in work.watch.copies.all:
+        if one.number in needs and one.number in work.live and one.number not in others:
+            place = work.place_of(one.number)
             groups[place, needs[one.number]].append(one)
     found = []
     for (place, need), copies in groups.items():
@@ -44,19 +38,19 @@ def needless_copies(
                 operators=work.uses({one.number for one in copies}),
             )
         )
-    found += _grown(watch, work, places, chains)
+    found += _grown(work, chains)
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def _grown(watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterable[list[int]]) -> list[NeedlessCopies]:
+def _grown(work: StepWork, chains: Iterable[list[int]]) -> list[NeedlessCopies]:
     """Lines that join to what they have joined before."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations, paths = work.operations, work.paths
     lines: dict[PathEntry, list[int]] = defaultdict(list)
     for chain in chains:
         lines[paths[operations[chain[0]].call.path][-1]] += chain[1:]
     return [
         NeedlessCopies(
-            place=places.number_of(line),
+            place=work.places.number_of(line),
             name=operations[numbers[-1]].name,
             need="grown",
             shape=list(operations[numbers[-1]].shape),
@@ -68,9 +62,9 @@ def _grown(watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterabl
     ]
 
 
-def _without_a_need(watch: Watch) -> dict[int, CopyNeed]:
+def _without_a_need(work: StepWork) -> dict[int, CopyNeed]:
     """The copies in place of which their readers could read the source."""
-    copies = watch.copies
+    copies = work.watch.copies
     found: list[tuple[Copy, CopyNeed]] = []
     last_reads: dict[int, int] = {}
     copied_bytes: Counter[int] = Counter()
@@ -91,12 +85,12 @@ def _without_a_need(watch: Watch) -> dict[int, CopyNeed]:
     }
 
 
-def _repeated(watch: Watch) -> list[int]:
+def _repeated(work: StepWork) -> list[int]:
     """The copies that are as an earlier one of the same bytes is.
 
     Where autograd has a node for both, there is no backward pass in between, which would let go of the first one's.
     """
-    operations, copies = watch.flow.operations, watch.copies
+    operations, copies = work.operations, work.watch.copies
     backward = [number for number, one in enumerate(operations) if one.pass_number >= 0]
     seen: set[Hashable] = set()
     found = []

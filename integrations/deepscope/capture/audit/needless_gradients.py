@@ -12,9 +12,8 @@ import torch
 
 from deepscope.capture.audit.flow import Flow, Operation
 from deepscope.capture.audit.gradients import Gradient
-from deepscope.capture.audit.operator_uses import StepWork, operator_uses
-from deepscope.capture.audit.places import NumberedPlaces, common_call, outermost_of, wholly
-from deepscope.capture.audit.watch import Watch
+from deepscope.capture.audit.operator_uses import StepWork
+from deepscope.capture.audit.places import common_call, outermost_of, wholly
 from deepscope.trace.format.audit import KeptGraphs, TableGradient, UnusedGradients, UnusedGraph
 
 _MOST_MODULES = 8
@@ -24,11 +23,11 @@ _CONVOLUTION_BACKWARD = "aten::convolution_backward"
 """It gives the gradients of input and weight, which take about as long."""
 
 
-def unused_gradients(watch: Watch, places: NumberedPlaces, modules: Iterable[Any]) -> list[UnusedGradients]:
+def unused_gradients(work: StepWork, modules: Iterable[Any]) -> list[UnusedGradients]:
     """Of the first step, by backward pass; `modules`: those that are alive, for the names of parameters."""
-    flow = watch.flow
-    candidates = [one for one in watch.gradients.all if not one.is_used]
-    used = [number for one in watch.gradients.all if one.is_used for number in one.operations]
+    flow = work.watch.flow
+    candidates = [one for one in work.watch.gradients.all if not one.is_used]
+    used = [number for one in work.watch.gradients.all if one.is_used for number in one.operations]
     kept = flow.kept(without=[one.storage for one in candidates])
     live = flow.reaching([*flow.sinks(), *kept, *used])
     by_pass: dict[int, list[Gradient]] = defaultdict(list)
@@ -44,33 +43,31 @@ def unused_gradients(watch: Watch, places: NumberedPlaces, modules: Iterable[Any
         if operation.pass_number in by_pass:
             all_of_pass[operation.pass_number].append((number, operation))
     found = [
-        _of_pass(watch, places, all_of_pass[number], gradients, live=live, names=names)
-        for number, gradients in by_pass.items()
+        _of_pass(work, all_of_pass[number], gradients, live=live, names=names) for number, gradients in by_pass.items()
     ]
     return [one for one in found if one is not None]
 
 
 def _of_pass(
-    watch: Watch,
-    places: NumberedPlaces,
+    work: StepWork,
     operations: Sequence[tuple[int, Operation]],
     gradients: Sequence[Gradient],
     *,
     live: set[int],
     names: Mapping[int, _Owner],
 ) -> UnusedGradients | None:
-    paths = watch.paths.paths
+    paths = work.paths
     unused = {number for number, _ in operations if number not in live}
-    half_unused = _half_unused(watch, gradients, live)
+    half_unused = _half_unused(work, gradients, live)
     called_at = common_call(paths[one.forward_path] for number, one in operations if number in unused | half_unused)
     if not called_at:
         return None
     depth = len(called_at)
     below = [number for number, one in operations if paths[one.forward_path][:depth] == called_at]
-    caller = paths[watch.passes[operations[0][1].pass_number]]
+    caller = paths[work.watch.passes[operations[0][1].pass_number]]
     return UnusedGradients(
-        place=places.number_of(called_at[-1]),
-        backward=places.number_of(caller[-1]) if caller else -1,
+        place=work.places.number_of(called_at[-1]),
+        backward=work.places.number_of(caller[-1]) if caller else -1,
         fate="no_optimizer" if all(one.fate == "no_optimizer" for one in gradients) else "cleared",
         parameters=len(gradients),
         elements=sum(one.elements for one in gradients),
@@ -78,32 +75,30 @@ def _of_pass(
         whole=not any(number in live for number in below),
         shared=any(
             number in live and paths[one.forward_path][:depth] == called_at
-            for number, one in enumerate(watch.flow.operations)
+            for number, one in enumerate(work.operations)
             if one.pass_number not in (-1, operations[0][1].pass_number)
         ),
         clipped=any(one.is_clipped for one in gradients),
-        operators=operator_uses(
-            watch,
-            places,
-            _until_it_comes_again(watch, operations[0][1].pass_number),
+        operators=work.uses_among(
+            _until_it_comes_again(work, operations[0][1].pass_number),
             unused,
             half_unused=half_unused,
         ),
     )
 
 
-def _half_unused(watch: Watch, gradients: Sequence[Gradient], live: set[int]) -> set[int]:
+def _half_unused(work: StepWork, gradients: Sequence[Gradient], live: set[int]) -> set[int]:
     """Operations that compute these gradients of weights, and in the same call a gradient that is used."""
-    operations = watch.flow.operations
+    operations = work.operations
     numbers = {source for one in gradients for number in one.operations for source in operations[number].inputs}
     return {number for number in numbers & live if operations[number].name == _CONVOLUTION_BACKWARD}
 
 
-def _until_it_comes_again(watch: Watch, number: int) -> list[tuple[int, Operation]]:
+def _until_it_comes_again(work: StepWork, number: int) -> list[tuple[int, Operation]]:
     """The operations of a backward pass and of those behind it, until the same line calls the next one."""
-    caller, following = watch.passes[number], watch.passes[number + 1 :]
+    caller, following = work.watch.passes[number], work.watch.passes[number + 1 :]
     last = number + following.index(caller) if caller in following else number
-    return [pair for pair in enumerate(watch.flow.operations) if number <= pair[1].pass_number <= last]
+    return [pair for pair in enumerate(work.operations) if number <= pair[1].pass_number <= last]
 
 
 class _Owner(NamedTuple):
@@ -158,13 +153,13 @@ class _Stepper(NamedTuple):
     """Whether its step leaves a row without a gradient as it is."""
 
 
-def table_gradients(watch: Watch, places: NumberedPlaces, optimizers: Iterable[Any]) -> list[TableGradient]:
+def table_gradients(work: StepWork, optimizers: Iterable[Any]) -> list[TableGradient]:
     """Of the first step, the largest tables first."""
-    operations, paths, looked_up = watch.flow.operations, watch.paths.paths, watch.looked_up
+    operations, paths, looked_up = work.operations, work.paths, work.watch.looked_up
     backward = [(number, one) for number, one in enumerate(operations) if one.step == 0 and one.pass_number >= 0]
     steppers, elements = _steppers(optimizers)
     given: dict[int, list[Gradient]] = defaultdict(list)
-    for one in watch.gradients.all:
+    for one in work.watch.gradients.all:
         if operations[one.operations[0]].step == 0:
             given[id(one.parameter())].append(one)
     found = []
@@ -177,7 +172,7 @@ def table_gradients(watch: Watch, places: NumberedPlaces, optimizers: Iterable[A
         lines = {paths[operations[number].forward_path][-1:] for number in numbers}
         found.append(
             TableGradient(
-                place=places.number_of(path[-1]),
+                place=work.places.number_of(path[-1]),
                 rows=looked_up.rows[numbers[0]],
                 used_rows=len(frozenset[int]().union(*(looked_up.used[number] for number in numbers))),
                 elements=gradients[0].elements,
@@ -185,9 +180,7 @@ def table_gradients(watch: Watch, places: NumberedPlaces, optimizers: Iterable[A
                 stepped_elements=elements[stepper.kind],
                 keeps_rows=stepper.keeps_rows,
                 clipped=any(one.is_clipped for one in gradients),
-                operators=operator_uses(
-                    watch,
-                    places,
+                operators=work.uses_among(
                     [(n, one) for n, one in backward if paths[one.forward_path][-1:] in lines],
                     set(numbers),
                 ),
@@ -215,17 +208,17 @@ def _steppers(optimizers: Iterable[Any]) -> tuple[dict[int, _Stepper], Counter[s
     return found, elements
 
 
-def unused_graphs(watch: Watch, work: StepWork, places: NumberedPlaces, *, used_up: Set[int]) -> list[UnusedGraph]:
+def unused_graphs(work: StepWork, *, used_up: Set[int]) -> list[UnusedGraph]:
     """Of the first step: where a graph is begun that ends without a backward pass; `used_up`: what `trained` finds."""
-    paths, operations = watch.paths.paths, watch.flow.operations
+    paths, operations = work.paths, work.operations
     graph = [number for number, one in enumerate(operations) if one.node >= 0 and one.computes]
-    unused = _unused(watch, graph, used_up)
+    unused = _unused(work, graph, used_up)
     mine = [(number, paths[one.call.path]) for number, one in work.forward if one.node >= 0 and one.computes]
     beginnings = wholly((path, number in unused) for number, path in mine)
     groups: dict[int, set[int]] = defaultdict(set)
     for number, path in mine:
         if path in beginnings:
-            groups[places.number_of(outermost_of(path, beginnings)[-1])].add(number)
+            groups[work.places.number_of(outermost_of(path, beginnings)[-1])].add(number)
     found = [
         UnusedGraph(
             place=place,
@@ -237,35 +230,35 @@ def unused_graphs(watch: Watch, work: StepWork, places: NumberedPlaces, *, used_
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def _unused(watch: Watch, graph: Sequence[int], used_up: Set[int]) -> set[int]:
+def _unused(work: StepWork, graph: Sequence[int], used_up: Set[int]) -> set[int]:
     """The operations no graph of which was or will be gone through, and that no such graph leads on from.
 
     What is computed from the outputs of a model that is trained, and not differentiated (a metric), is none of these.
     """
     numbers = set(graph)
-    return numbers - watch.flow.reaching(numbers.intersection(watch.flow.alive()), by_graphs=True) - used_up
+    return numbers - work.watch.flow.reaching(numbers.intersection(work.watch.flow.alive()), by_graphs=True) - used_up
 
 
-def trained(watch: Watch) -> set[int]:
+def trained(work: StepWork) -> set[int]:
     """The operations that a backward pass came to, and those that have nodes and go on from these."""
     found: set[int] = set()
-    for number, one in enumerate(watch.flow.operations):
-        if one.node >= 0 and (watch.nodes.is_reached(one.node) or not found.isdisjoint(one.graph_inputs)):
+    for number, one in enumerate(work.operations):
+        if one.node >= 0 and (work.watch.nodes.is_reached(one.node) or not found.isdisjoint(one.graph_inputs)):
             found.add(number)
     return found
 
 
-def kept_graphs(watch: Watch, places: NumberedPlaces, *, used_up: Set[int]) -> list[KeptGraphs]:
+def kept_graphs(work: StepWork, *, used_up: Set[int]) -> list[KeptGraphs]:
     """Of the first step, by line: what has a graph still when the next step has ended, or is a part of a longer one."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations, paths = work.operations, work.paths
     kept = {number for number in used_up if operations[number].step == 0 and _has_graph(operations[number])}
     kept = {number for number in kept if _is_in_an_object(operations[number])}
     kept -= {source for number in kept for source in operations[number].graph_inputs}  # whose graph others hold
-    kept |= _made_longer(watch.flow, used_up)
+    kept |= _made_longer(work.watch.flow, used_up)
     found: dict[int, list[int]] = defaultdict(list)
     for number in sorted(kept):
         if path := paths[operations[number].call.path]:
-            found[places.number_of(path[-1])].append(number)
+            found[work.places.number_of(path[-1])].append(number)
     return [
         KeptGraphs(place=place, results=len(numbers), name=operations[numbers[0]].name)
         for place, numbers in found.items()

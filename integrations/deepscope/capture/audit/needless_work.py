@@ -14,12 +14,11 @@ from msgspec.structs import replace
 from deepscope.capture.audit.cheaper_operators import PRODUCTS, Choice
 from deepscope.capture.audit.constants import Built
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.operator_uses import StepWork, operator_uses
+from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.padding import Lookup
-from deepscope.capture.audit.places import NumberedPlaces, outermost_of, wholly
+from deepscope.capture.audit.places import outermost_of, wholly
 from deepscope.capture.audit.repeated_products import repeated_products
 from deepscope.capture.audit.row_reads import PartlyRead
-from deepscope.capture.audit.watch import Watch
 from deepscope.capture.audit.written_out import OF_LIBRARIES, written_out
 from deepscope.trace.format.audit import (
     CheaperOperator,
@@ -32,11 +31,13 @@ from deepscope.trace.format.audit import (
 )
 
 
-def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
+def same_work(work: StepWork) -> list[SameWork]:
     """Of the first step, by function."""
-    operations, paths = watch.flow.operations, watch.paths.paths
-    same = {number: given for number, given in watch.constants.same().items() if paths[operations[number].call.path]}
-    built = [one for one in watch.constants.built() if paths[one.path]]
+    operations, paths = work.operations, work.paths
+    same = {
+        number: given for number, given in work.watch.constants.same().items() if paths[operations[number].call.path]
+    }
+    built = [one for one in work.watch.constants.built() if paths[one.path]]
     by_function: dict[CodeType, list[int]] = defaultdict(list)
     for number in same:
         by_function[paths[operations[number].call.path][-1][0]].append(number)
@@ -62,7 +63,7 @@ def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
             *((operations[number].call.path, operations[number].result_bytes) for number in numbers),
             *((one.path, one.result_bytes) for one in mine),
         ]:
-            weights[places.number_of(paths[path][-1])] += size + 1
+            weights[work.places.number_of(paths[path][-1])] += size + 1
         callers = {entry for one in mine for entry in paths[one.path][-2:-1]}
         forward = [
             (number, one)
@@ -75,28 +76,28 @@ def same_work(watch: Watch, places: NumberedPlaces) -> list[SameWork]:
                 result_bytes=sum(operations[number].result_bytes for number in numbers)
                 + sum(one.result_bytes for one in mine),
                 given=any(same[number] for number in numbers),
-                operators=operator_uses(watch, places, forward, set(same)),
-                built=sorted({places.number_of(paths[one.path][-1]) for one in mine}),
-                callers=sorted(map(places.number_of, callers if callers.isdisjoint(other_lines) else ())),
+                operators=work.uses_among(forward, set(same)),
+                built=sorted({work.places.number_of(paths[one.path][-1]) for one in mine}),
+                callers=sorted(map(work.places.number_of, callers if callers.isdisjoint(other_lines) else ())),
                 whole=bool(mine) and code not in other_functions,
             )
         )
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def repeated_work(watch: Watch, work: StepWork, repeats: Set[int], *, live: Set[int]) -> list[SameWork]:
-    """Of the first step: what it has computed before (`repeats`), copies apart; `live`: what `used` finds."""
-    others = {one.number for one in watch.copies.all} | set(watch.constants.same())
-    reruns = _in_first_step(watch, watch.reruns.all(watch.nodes.is_reached)) - repeats
+def repeated_work(work: StepWork, repeats: Set[int]) -> list[SameWork]:
+    """Of the first step: what it has computed before (`repeats`), copies apart."""
+    others = {one.number for one in work.watch.copies.all} | set(work.watch.constants.same())
+    reruns = _in_first_step(work, work.watch.reruns.all(work.watch.nodes.is_reached)) - repeats
     found = [
-        *_computed_again(watch, work, (repeats - others) & live, is_rerun=False),
-        *_computed_again(watch, work, (reruns - others) & live, is_rerun=True),
+        *_computed_again(work, (repeats - others) & work.live, is_rerun=False),
+        *_computed_again(work, (reruns - others) & work.live, is_rerun=True),
     ]
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def _computed_again(watch: Watch, work: StepWork, numbers: Set[int], *, is_rerun: bool) -> Iterator[SameWork]:
-    operations = watch.flow.operations
+def _computed_again(work: StepWork, numbers: Set[int], *, is_rerun: bool) -> Iterator[SameWork]:
+    operations = work.operations
     again = {number for number in numbers if operations[number].computes}
     for place, mine in work.by_outermost_line(again, again).items():
         yield SameWork(
@@ -109,12 +110,12 @@ def _computed_again(watch: Watch, work: StepWork, numbers: Set[int], *, is_rerun
         )
 
 
-def _in_first_step(watch: Watch, numbers: Set[int]) -> set[int]:
+def _in_first_step(work: StepWork, numbers: Set[int]) -> set[int]:
     """Operations of any step, those of later ones by what was called likewise in the first: a step that ends with an
     optimizer's has what follows that in the next one.
     """
     calls: dict[tuple[int, int, str], list[int]] = defaultdict(list)
-    for number, one in enumerate(watch.flow.operations):
+    for number, one in enumerate(work.operations):
         calls[one.step, one.call.path, one.name].append(number)
     return {
         first
@@ -124,11 +125,11 @@ def _in_first_step(watch: Watch, numbers: Set[int]) -> set[int]:
     }
 
 
-def double_work(watch: Watch, places: NumberedPlaces) -> list[DoubleWork]:
+def double_work(work: StepWork) -> list[DoubleWork]:
     """Of the first step; one row, or none. It may begin in a data loader, whose own work does not count."""
-    paths = watch.paths.paths
+    paths = work.paths
     operations = [
-        (number, one) for number, one in enumerate(watch.flow.operations) if one.step == 0 and paths[one.forward_path]
+        (number, one) for number, one in enumerate(work.operations) if one.step == 0 and paths[one.forward_path]
     ]
     double = [one for _, one in operations if one.is_double]
     operations = [pair for pair in operations if not pair[1].call.is_loading]
@@ -142,11 +143,11 @@ def double_work(watch: Watch, places: NumberedPlaces) -> list[DoubleWork]:
     first = next((one for one in candidates if one.widens), candidates[0])
     return [
         DoubleWork(
-            place=places.number_of(paths[first.forward_path][-1]),
+            place=work.places.number_of(paths[first.forward_path][-1]),
             result_bytes=sum(one.result_bytes for one in mine),
             lines=len({paths[one.forward_path][-1] for one in (first, *mine)}),
-            operators=operator_uses(watch, places, forward, numbers),
-            backward=operator_uses(watch, places, backward, numbers),
+            operators=work.uses_among(forward, numbers),
+            backward=work.uses_among(backward, numbers),
         )
     ]
 
@@ -154,16 +155,16 @@ def double_work(watch: Watch, places: NumberedPlaces) -> list[DoubleWork]:
 _READ = "aten::_local_scalar_dense"
 
 
-def unused_results(watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int]) -> list[UnusedResults]:
-    """Of the first step; `live`: what `used` finds."""
-    paths = watch.paths.paths
+def unused_results(work: StepWork, live: Set[int]) -> list[UnusedResults]:
+    """Of the first step; `live`: the operations whose results somebody needs."""
+    paths = work.paths
     uses = [(number, one, number in live) for number, one in work.forward if number in live or one.computes]
     beginnings = wholly((paths[one.call.path], not is_used) for _, one, is_used in uses)
     groups: dict[tuple[int, bool], dict[int, Operation]] = defaultdict(dict)
     for number, one, is_used in uses:
         if not is_used:
             path = outermost_of(paths[one.call.path], beginnings)
-            groups[places.number_of(path[-1]), path in beginnings][number] = one
+            groups[work.places.number_of(path[-1]), path in beginnings][number] = one
     found = [
         UnusedResults(
             place=place,
@@ -177,49 +178,34 @@ def unused_results(watch: Watch, work: StepWork, places: NumberedPlaces, *, live
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def read_numbers(
-    watch: Watch, work: StepWork, places: NumberedPlaces, *, live: Set[int], unread_is_used: bool
-) -> list[UnusedResults]:
-    """Of the first step: what nobody uses but a line that reads it as a number; `live`: what `used` finds.
+def read_numbers(work: StepWork) -> list[UnusedResults]:
+    """Of the first step: what nobody uses but a line that reads it as a number.
 
     A step without a backward pass is an evaluation, whose results are such numbers.
     """
-    if not watch.passes:
+    if not work.watch.passes:
         return []
-    operations = watch.flow.operations
+    operations = work.operations
     reads = {number for number, one in enumerate(operations) if one.name == _READ and one.call.is_direct}
-    others = used(watch, unread_is_used=unread_is_used, without=reads)
-    others |= {number for number in live if watch.nodes.is_reached(operations[number].node)}
+    others = work.used(without=reads)
+    others |= {number for number in work.live if work.watch.nodes.is_reached(operations[number].node)}
     return [
         replace(one, is_number=True)
-        for one in unused_results(watch, work, places, live=others | (set(range(len(operations))) - live - reads))
+        for one in unused_results(work, others | (set(range(len(operations))) - work.live - reads))
     ]
-
-
-def used(watch: Watch, *, unread_is_used: bool, without: Set[int] = frozenset()) -> set[int]:
-    """The operations whose results somebody needs; `unread_is_used`: code that shows no operator may use others.
-
-    `without`: operations that are no use.
-    """
-    flow = watch.flow
-    given = [number for one in watch.gradients.all for number in one.operations]
-    sinks = set(flow.sinks()) - without
-    return flow.reaching([*sinks, *flow.kept(unread_is_used=unread_is_used), *given])
 
 
 _FEW = 0.5
 """At most so many rows are read."""
 
 
-def partly_read(
-    watch: Watch, work: StepWork, places: NumberedPlaces, partly: Mapping[int, PartlyRead], *, live: Set[int]
-) -> list[PartlyReadResults]:
+def partly_read(work: StepWork, partly: Mapping[int, PartlyRead]) -> list[PartlyReadResults]:
     """Of the first step, the most computed first: operators one behind the other of which the same rows are read.
 
     `partly`: what is partly read, by operation.
     """
-    operations, paths = watch.flow.operations, watch.paths.paths
-    chosen = live & {number for number, _ in work.forward}
+    operations = work.operations
+    chosen = work.live & {number for number, _ in work.forward}
     few = {number: one for number, one in partly.items() if number in chosen and one.is_read.mean() <= _FEW}
     uses = work.uses(few.keys())
     mixed = {use.place for use in uses if 0 < use.unused < use.times}
@@ -233,15 +219,15 @@ def partly_read(
     found = []
     for together in {id(one): one for one in groups.values()}.values():
         for whole in (True, False):
-            mine = {n for n in together if (places.number_of(paths[operations[n].call.path][-1]) not in mixed) == whole}
+            mine = {n for n in together if (work.place_of(n) not in mixed) == whole}
             if not mine:
                 continue
             most = max(mine, key=lambda n: (operations[n].flops, operations[n].result_bytes, -few[n].is_read.size, -n))
             nodes = frozenset().union(*(few[number].nodes for number in mine))
             found.append(
                 PartlyReadResults(
-                    place=places.number_of(paths[operations[most].call.path][-1]),
-                    first=places.number_of(paths[operations[min(mine)].call.path][-1]),
+                    place=work.place_of(most),
+                    first=work.place_of(min(mine)),
                     rows=len(few[most].is_read),
                     read_rows=few[most].read_rows,
                     whole=whole,
@@ -254,17 +240,15 @@ def partly_read(
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def partly_used_samples(
-    watch: Watch, places: NumberedPlaces, partly: Mapping[int, PartlyRead]
-) -> list[PartlyReadResults]:
+def partly_used_samples(work: StepWork, partly: Mapping[int, PartlyRead]) -> list[PartlyReadResults]:
     """The same of data that is loaded, by line, the most bytes first."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations, paths = work.operations, work.paths
     found: dict[int, PartlyReadResults] = {}
     for number, one in partly.items():
         operation = operations[number]
         read_rows, rows = one.outermost
         if operation.call.is_loading and paths[operation.call.path] and read_rows <= _FEW * rows:
-            place = places.number_of(paths[operation.call.path][-1])
+            place = work.places.number_of(paths[operation.call.path][-1])
             row = PartlyReadResults(place, place, rows, read_rows, result_bytes=operation.result_bytes, is_loaded=True)
             if place not in found or found[place].result_bytes < row.result_bytes:
                 found[place] = row
@@ -287,21 +271,21 @@ _LEAST_FEATURES = 2
 """A position has at least so many in work that goes through all of them."""
 
 
-def padded_work(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[PaddedWork]:
+def padded_work(work: StepWork) -> list[PaddedWork]:
     """Of the first step, by line, the most padding first. Work after several lookups counts for the last of them."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations = work.operations
     numbers = {number for number, _ in work.forward}
     claimed: set[int] = set()
     lookups: dict[int, list[Lookup]] = defaultdict(list)
     members: dict[int, set[int]] = defaultdict(set)
-    for number, lookup in reversed(watch.lookups[-_MOST_LOOKUPS:]):
+    for number, lookup in reversed(work.watch.lookups[-_MOST_LOOKUPS:]):
         if number not in numbers:
             continue
         following = {number}
         for later, one in work.forward:
             if later > number and not following.isdisjoint(one.inputs):
                 following.add(later)
-        place = places.number_of(paths[operations[number].call.path][-1])
+        place = work.place_of(number)
         lookups[place].append(lookup)
         members[place] |= {one for one in following - claimed if _has_all_positions(operations[one].shape, lookup)}
         claimed |= following
@@ -330,41 +314,35 @@ _LEAST_NEEDED, _MOST_NEEDED = 0.05, 0.6
 """Of an operator's time: a cheaper one does not take less, and one that takes more is not worth a change."""
 
 
-def _is_of_one_hot(watch: Watch, number: int) -> bool:
+def _is_of_one_hot(work: StepWork, number: int) -> bool:
     """Whether an operation is a product with one-hot vectors, or with a copy of these."""
-    one = watch.flow.operations[number]
+    one = work.operations[number]
     inputs = one.inputs
-    return one.name in PRODUCTS and not watch.one_hots.keys().isdisjoint(
-        inputs.union(*(watch.flow.operations[one].inputs for one in inputs))
+    return one.name in PRODUCTS and not work.watch.one_hots.keys().isdisjoint(
+        inputs.union(*(work.operations[one].inputs for one in inputs))
     )
 
 
-def cheaper_operators(
-    watch: Watch, work: StepWork, places: NumberedPlaces, repeats: Set[int], *, live: Set[int]
-) -> list[CheaperOperator]:
-    """Of the first step, by line and kind, without what is done again (`repeats`); `live`: what `used` finds."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+def cheaper_operators(work: StepWork, repeats: Set[int]) -> list[CheaperOperator]:
+    """Of the first step, by line and kind, without what is done again (`repeats`)."""
+    operations = work.operations
     mine = {number for number, _ in work.forward}
     groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
-    claimed = {number for number in mine if _is_of_one_hot(watch, number)}  # `broadcasts` has these
-    seen = (watch.diagonals, watch.normalisations, watch.cheaper, watch.class_masks)
+    claimed = {number for number in mine if _is_of_one_hot(work, number)}  # `broadcasts` has these
+    seen = (work.watch.diagonals, work.watch.normalisations, work.watch.cheaper, work.watch.class_masks)
     choices_of = (one.all(work.readers) for one in seen)
-    for one in itertools.chain(*choices_of, written_out(watch, work), repeated_products(watch, work)):
+    for one in itertools.chain(*choices_of, written_out(work), repeated_products(work)):
         is_free = one.members <= mine and claimed.isdisjoint(one.members)
-        if is_free and one.number in live and one.number not in repeats and one.needed <= _MOST_NEEDED:
+        if is_free and one.number in work.live and one.number not in repeats and one.needed <= _MOST_NEEDED:
             claimed |= one.members
-            groups[places.number_of(paths[operations[one.number].call.path][-1]), one.kind].append(one)
+            groups[work.place_of(one.number), one.kind].append(one)
     found = []
     for (place, kind), choices in groups.items():
         first = max(choices, key=lambda one: operations[one.number].result_bytes)
         largest = operations[first.number]
         is_of_library = kind in OF_LIBRARIES and not largest.call.is_direct
         members = {number for one in choices for number in one.members}
-        others = {
-            places.number_of(paths[operations[number].call.path][-1])
-            for one in choices
-            for number in mine.intersection(one.others)
-        }
+        others = {work.place_of(number) for one in choices for number in mine.intersection(one.others)}
         found.append(
             CheaperOperator(
                 place=place,

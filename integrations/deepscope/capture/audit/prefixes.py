@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from itertools import pairwise
 
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.places import CallPath, NumberedPlaces
-from deepscope.capture.audit.watch import Watch
+from deepscope.capture.audit.places import CallPath
 from deepscope.trace.format.audit import PrefixWork
 
 _CAT = "aten::cat"
@@ -20,9 +19,9 @@ FEWEST_JOINED = 8
 """Times that a line joins to what it has joined before."""
 
 
-def joined_chains(watch: Watch, work: StepWork) -> list[list[int]]:
+def joined_chains(work: StepWork) -> list[list[int]]:
     """Of the first step: the numbers of a line's joins, each of which goes on with the one before it."""
-    paths = watch.paths.paths
+    paths = work.paths
     chains: dict[tuple[CallPath, int], list[int]] = {}
     chain_of: dict[int, tuple[CallPath, int]] = {}
     for number, one in work.forward:
@@ -35,14 +34,9 @@ def joined_chains(watch: Watch, work: StepWork) -> list[list[int]]:
     return [numbers for numbers in chains.values() if len(numbers) >= FEWEST_JOINED]
 
 
-def prefix_work(
-    watch: Watch, work: StepWork, places: NumberedPlaces, chains: Iterable[list[int]], *, live: Set[int]
-) -> list[PrefixWork]:
-    """Of the first step, by the line that computes most.
-
-    `chains`: what `joined_chains` finds; `live`: the operations whose results somebody needs.
-    """
-    operations, paths = watch.flow.operations, watch.paths.paths
+def prefix_work(work: StepWork, chains: Iterable[list[int]]) -> list[PrefixWork]:
+    """Of the first step, by the line that computes most; `chains`: what `joined_chains` finds."""
+    operations, paths = work.operations, work.paths
     members: dict[int, set[int]] = defaultdict(set)
     lengths: dict[int, list[int]] = defaultdict(list)
     for chain in chains:
@@ -50,12 +44,12 @@ def prefix_work(
         computed = {
             number
             for number in _computed_of(operations, chain)
-            if number in live and paths[operations[number].call.path][: len(loop) - 1] == loop[:-1]
+            if number in work.live and paths[operations[number].call.path][: len(loop) - 1] == loop[:-1]
         }
         lines: Counter[int] = Counter()
         for number in computed:
             entry = paths[operations[number].call.path][len(loop) - 1]
-            lines[places.number_of(entry)] += operations[number].flops or operations[number].result_bytes
+            lines[work.places.number_of(entry)] += operations[number].flops or operations[number].result_bytes
         if lines:
             place = lines.most_common(1)[0][0]
             members[place] |= computed

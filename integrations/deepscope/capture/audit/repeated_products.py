@@ -9,7 +9,6 @@ from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.operator_uses import BYTE, CALL, StepWork
 from deepscope.capture.audit.repeated_rows import Part, Product
-from deepscope.capture.audit.watch import Watch
 
 _FLOP = 1 / 120
 """Large products with a weight come close to what a core can do, unlike those that `operator_uses` weighs."""
@@ -19,11 +18,11 @@ _LAYERS = frozenset({"Linear", "Sequential"})
 """Modules around a product that a line of the user's may call: others are a library's, which nobody changes."""
 
 
-def repeated_products(watch: Watch, work: StepWork) -> Iterator[Choice]:
+def repeated_products(work: StepWork) -> Iterator[Choice]:
     """Of the first step's forward work, where the user's own lines call the product."""
-    operations = watch.flow.operations
+    operations = work.operations
     products = {
-        number: one for number, one in watch.repeated_rows.products.items() if _is_users(watch, operations[number])
+        number: one for number, one in work.watch.repeated_rows.products.items() if _is_users(work, operations[number])
     }
     backward: dict[int, list[Operation]] = defaultdict(list)
     """By the node of its forward operation."""
@@ -41,10 +40,10 @@ def repeated_products(watch: Watch, work: StepWork) -> Iterator[Choice]:
         yield Choice("repeated_rows", number, frozenset({number, *copy}), needed, different=different)
 
 
-def _is_users(watch: Watch, one: Operation) -> bool:
+def _is_users(work: StepWork, one: Operation) -> bool:
     """Whether a line of the user's calls a product, or `nn.Linear`, alone or in an `nn.Sequential`."""
     call = one.call
-    depth = len(watch.paths.paths[call.path])
+    depth = len(work.paths[call.path])
     modules = {name for name, outside in zip(call.modules, call.depths, strict=True) if outside == depth}
     return call.is_direct or modules <= _LAYERS
 

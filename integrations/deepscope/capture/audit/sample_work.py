@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Set
 
 from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import SameWork
 
 
-def sample_work(watch: Watch, work: StepWork, repeats: Set[int]) -> list[SameWork]:
+def sample_work(work: StepWork, repeats: Set[int]) -> list[SameWork]:
     """Of the first step, by the outermost line below which all is such; without what is done again (`repeats`)."""
-    operations = watch.flow.operations
-    samples = watch.samples.all()
-    trained = (number for number, one in enumerate(operations) if one.step == 1 and watch.nodes.is_reached(one.node))
-    used = watch.flow.reaching(trained)
+    operations = work.operations
+    samples = work.watch.samples.all()
+    trained = (
+        number for number, one in enumerate(operations) if one.step == 1 and work.watch.nodes.is_reached(one.node)
+    )
+    used = work.watch.flow.reaching(trained)
     mine = {first for first, number in samples.of_batch.items() if number in used} - repeats
     fixed = samples.of_batch.keys() | samples.fixed
     inner = set(samples.of_batch.values())

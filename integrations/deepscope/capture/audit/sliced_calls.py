@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from deepscope.capture.audit.alike_modules import is_called_once_each
 from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.places import NumberedPlaces, PathEntry
+from deepscope.capture.audit.operator_uses import StepWork
+from deepscope.capture.audit.places import PathEntry
 from deepscope.capture.audit.slices import FEWEST, FirstUse, SlicedTensor
-from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import SlicedCalls
 
 _MOST_OF = 0.8
@@ -34,19 +34,19 @@ class _Loop(NamedTuple):
     module: str
 
 
-def sliced_calls(watch: Watch, places: NumberedPlaces) -> list[SlicedCalls]:
+def sliced_calls(work: StepWork) -> list[SlicedCalls]:
     """Of the first step: a row for what a function calls as often with slices as it takes them."""
     found: dict[tuple[CodeType, int], dict[PathEntry, list[_Loop]]] = defaultdict(lambda: defaultdict(list))
-    for tensor, uses in watch.slices.uses.items():
-        one = _loop_of(watch, tensor, list(uses.values())) if tensor.is_taken_one_by_one(uses) else None
+    for tensor, uses in work.watch.slices.uses.items():
+        one = _loop_of(work, tensor, list(uses.values())) if tensor.is_taken_one_by_one(uses) else None
         if one is not None:
             found[one.slicing[0], len(one.uses)][one.entry].append(one)
-    return [_joined(watch, places, by_entry) for by_entry in found.values()]
+    return [_joined(work, by_entry) for by_entry in found.values()]
 
 
-def _loop_of(watch: Watch, tensor: SlicedTensor, uses: Sequence[FirstUse]) -> _Loop | None:
+def _loop_of(work: StepWork, tensor: SlicedTensor, uses: Sequence[FirstUse]) -> _Loop | None:
     """The line that is called with the slices of one tensor; None where they do not all go the same way."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations, paths = work.operations, work.paths
     uses = [one for one in uses if operations[one.operation].step == 0]
     if not paths[tensor.path] or len({one.operation for one in uses}) < FEWEST:
         return None
@@ -57,22 +57,22 @@ def _loop_of(watch: Watch, tensor: SlicedTensor, uses: Sequence[FirstUse]) -> _L
     is_one_way = min(times, names.most_common(1)[0][1]) >= _MOST_OF * len(uses)
     if entry is None or not is_one_way or len({one.optimizer_steps for one in uses}) > 1:
         return None
-    if is_called_once_each(watch, {one.operation for one in uses}):  # no call of one module could do for all
+    if is_called_once_each(work, {one.operation for one in uses}):  # no call of one module could do for all
         return None
     modules = Counter(_module_below(one, paths[one.call.path], entry) for one in uses)
     chosen = sorted(uses, key=lambda one: one.operation)
     return _Loop(entry, slicing, tensor, chosen, modules.most_common(1)[0][0])
 
 
-def _is_chain(watch: Watch, loop: _Loop) -> bool:
+def _is_chain(work: StepWork, loop: _Loop) -> bool:
     """Whether the most of what the last call computes depends on the calls before it."""
-    operations = watch.flow.operations
+    operations = work.operations
     *before, last = (one.operation for one in loop.uses)
     depends = set(before)
     for number in range(before[0], len(operations)):
         if not depends.isdisjoint(operations[number].inputs):
             depends.add(number)
-    through = _paths_through(watch, loop.entry)
+    through = _paths_through(work, loop.entry)
     of_last = [
         number
         for number in range(last, len(operations))
@@ -94,33 +94,33 @@ def _module_below(use: FirstUse, path: Sequence[PathEntry], entry: PathEntry) ->
     return next((name for name in below if name in _CELLS), below[0] if below else "")
 
 
-def _joined(watch: Watch, places: NumberedPlaces, by_entry: Mapping[PathEntry, Sequence[_Loop]]) -> SlicedCalls:
+def _joined(work: StepWork, by_entry: Mapping[PathEntry, Sequence[_Loop]]) -> SlicedCalls:
     """All that one loop calls with slices, at the line that calls most operators."""
-    further = {entry for loops in by_entry.values() for one in loops for entry in _going_on(watch, one)}
-    below = {entry: _operations_below(watch, entry) for entry in dict.fromkeys([*by_entry, *further])}
+    further = {entry for loops in by_entry.values() for one in loops for entry in _going_on(work, one)}
+    below = {entry: _operations_below(work, entry) for entry in dict.fromkeys([*by_entry, *further])}
     first = max(below, key=lambda entry: (len(below[entry]), entry in by_entry))
     loops = by_entry.get(first) or [one for loops in by_entry.values() for one in loops]
     largest = max(loops, key=lambda one: (len(one.uses), bool(one.module), prod(one.tensor.shape)))
     all_below = {id(one): one for operations in below.values() for one in operations}.values()
     return SlicedCalls(
-        place=places.number_of(first),
-        others=[places.number_of(entry) for entry in below if entry != first],
-        slicing=places.number_of(largest.slicing),
+        place=work.places.number_of(first),
+        others=[work.places.number_of(entry) for entry in below if entry != first],
+        slicing=work.places.number_of(largest.slicing),
         times=sum(len(one.uses) for one in _by_tensor(loops)),
         dimension=largest.tensor.dimension,
         shape=list(largest.tensor.shape),
         length=largest.tensor.length,
         module=largest.module,
-        is_chain=_is_chain(watch, largest) or any(_BATCH_NORM in one.name for one in all_below),
+        is_chain=_is_chain(work, largest) or any(_BATCH_NORM in one.name for one in all_below),
         operators=len(all_below),
         flops=sum(one.flops for one in all_below),
         result_bytes=sum(one.result_bytes for one in all_below if one.pass_number < 0),
     )
 
 
-def _going_on(watch: Watch, loop: _Loop) -> list[PathEntry]:
+def _going_on(work: StepWork, loop: _Loop) -> list[PathEntry]:
     """The further lines of the function that takes the slices on which most of what was made of each one goes on."""
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations, paths = work.operations, work.paths
     made_of: dict[int, int | None] = {one.operation: place for place, one in enumerate(loop.uses)}
     slices: dict[PathEntry, set[int]] = defaultdict(set)
     for number in range(loop.uses[0].operation, len(operations)):
@@ -141,11 +141,11 @@ def _by_tensor(loops: Sequence[_Loop]) -> Iterable[_Loop]:
     return {loop.uses[0].operation: loop for loop in loops}.values()
 
 
-def _operations_below(watch: Watch, entry: PathEntry) -> list[Operation]:
+def _operations_below(work: StepWork, entry: PathEntry) -> list[Operation]:
     """Of the first step, forward and backward."""
-    through = _paths_through(watch, entry)
-    return [one for one in watch.flow.operations if one.step == 0 and one.forward_path in through]
+    through = _paths_through(work, entry)
+    return [one for one in work.operations if one.step == 0 and one.forward_path in through]
 
 
-def _paths_through(watch: Watch, entry: PathEntry) -> set[int]:
-    return {number for number, path in enumerate(watch.paths.paths) if entry in path}
+def _paths_through(work: StepWork, entry: PathEntry) -> set[int]:
+    return {number for number, path in enumerate(work.paths) if entry in path}

@@ -34,7 +34,6 @@ from deepscope.capture.audit.needless_work import (
     repeated_work,
     same_work,
     unused_results,
-    used,
 )
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import FoundPlace, NumberedPlaces
@@ -208,41 +207,41 @@ def _audited(watch: Watch) -> Audited:
     places = NumberedPlaces()
     modules, optimizers = live_objects([nn.Module, Optimizer])
     extensions = foreign_extensions()
-    work, used_up = StepWork(watch, places), trained(watch)
+    work = StepWork(watch, places, unread_is_used=bool(extensions))
+    used_up = trained(work)
     watch.gradients.end(optimizers)
-    live = used(watch, unread_is_used=bool(extensions))
-    repeats, chains = watch.repeats.all() - watch.class_masks.members(), joined_chains(watch, work)
+    repeats, chains = watch.repeats.all() - watch.class_masks.members(), joined_chains(work)
     partly = watch.row_reads.partly_read() if not extensions else {}
     account = AuditAccount(
         steps=watch.step,
         operators=sum(one.step == 0 for one in watch.flow.operations),
         hidden=[*watch.flow.opaque, *extensions][:20],
-        gradients=unused_gradients(watch, places, modules)[:MOST_ROWS],
-        slices=sliced_calls(watch, places)[:MOST_ROWS],
-        alike=alike_modules(watch, places, modules)[:MOST_ROWS],
+        gradients=unused_gradients(work, modules)[:MOST_ROWS],
+        slices=sliced_calls(work)[:MOST_ROWS],
+        alike=alike_modules(work, modules)[:MOST_ROWS],
         same=[
-            *same_work(watch, places),
-            *repeated_work(watch, work, repeats, live=live),
-            *sample_work(watch, work, repeats),
+            *same_work(work),
+            *repeated_work(work, repeats),
+            *sample_work(work, repeats),
         ][:MOST_ROWS],
-        double=double_work(watch, places),
+        double=double_work(work),
         results=[
-            *unused_results(watch, work, places, live=live),
-            *read_numbers(watch, work, places, live=live, unread_is_used=bool(extensions)),
-            *(unused_derivatives(watch, work, places) if not extensions else ()),
+            *unused_results(work, work.live),
+            *read_numbers(work),
+            *(unused_derivatives(work) if not extensions else ()),
         ][:MOST_ROWS],
         partly_read=[
-            *partly_read(watch, work, places, partly, live=live),
-            *partly_used_samples(watch, places, partly),
+            *partly_read(work, partly),
+            *partly_used_samples(work, partly),
         ][:MOST_ROWS],
-        graphs=unused_graphs(watch, work, places, used_up=used_up)[:MOST_ROWS],
-        padding=padded_work(watch, work, places)[:MOST_ROWS],
-        kept=kept_graphs(watch, places, used_up=used_up)[:MOST_ROWS],
-        broadcasts=broadcasts(watch, work, places)[:MOST_ROWS],
-        tables=table_gradients(watch, places, optimizers)[:MOST_ROWS],
-        copies=needless_copies(watch, work, places, chains, live=live)[:MOST_ROWS] if not extensions else [],
-        cheaper=cheaper_operators(watch, work, places, repeats, live=live)[:MOST_ROWS] if not extensions else [],
-        prefixes=prefix_work(watch, work, places, chains, live=live)[:MOST_ROWS],
+        graphs=unused_graphs(work, used_up=used_up)[:MOST_ROWS],
+        padding=padded_work(work)[:MOST_ROWS],
+        kept=kept_graphs(work, used_up=used_up)[:MOST_ROWS],
+        broadcasts=broadcasts(work)[:MOST_ROWS],
+        tables=table_gradients(work, optimizers)[:MOST_ROWS],
+        copies=needless_copies(work, chains)[:MOST_ROWS] if not extensions else [],
+        cheaper=cheaper_operators(work, repeats)[:MOST_ROWS] if not extensions else [],
+        prefixes=prefix_work(work, chains)[:MOST_ROWS],
     )
     return Audited(account, places.all)
 

@@ -4,53 +4,52 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from deepscope.capture.audit.operator_uses import StepWork, operator_uses
-from deepscope.capture.audit.places import CallPath, NumberedPlaces
-from deepscope.capture.audit.watch import Watch
+from deepscope.capture.audit.operator_uses import StepWork
+from deepscope.capture.audit.places import CallPath
 from deepscope.trace.format.audit import UnusedResults
 
 
-def unused_derivatives(watch: Watch, work: StepWork, places: NumberedPlaces) -> list[UnusedResults]:
+def unused_derivatives(work: StepWork) -> list[UnusedResults]:
     """Of the first step, by the line most of whose derivatives are unused, the most work first."""
-    paths = watch.paths.paths
-    unused = _unused_passes(watch, work)
+    paths = work.paths
+    unused = _unused_passes(work)
     beginnings: Counter[CallPath] = Counter()
     in_vain: Counter[CallPath] = Counter()
     for number in {one.pass_number for _, one in work.backward}:
-        path = paths[watch.passes[number]]
+        path = paths[work.watch.passes[number]]
         for length in range(1, len(path) + 1):
             beginnings[path[:length]] += 1
             in_vain[path[:length]] += number in unused
     groups: dict[CallPath, set[int]] = defaultdict(set)
-    for number, path in ((number, paths[watch.passes[number]]) for number in sorted(unused)):
+    for number, path in ((number, paths[work.watch.passes[number]]) for number in sorted(unused)):
         if path:
             lines = [path[:length] for length in range(1, len(path) + 1)]
             groups[max(lines, key=lambda line: in_vain[line] / beginnings[line])].add(number)
     found = []
     for path, passes in groups.items():
-        made = {node for number in passes for node in watch.nodes_of_passes[number]}
+        made = {node for number in passes for node in work.watch.nodes_of_passes[number]}
         mine = {number for number, one in work.backward if one.pass_number in passes or one.forward_node in made}
         found.append(
             UnusedResults(
-                place=places.number_of(path[-1]),
+                place=work.places.number_of(path[-1]),
                 whole=len(passes) == beginnings[path],
-                result_bytes=sum(watch.flow.operations[number].result_bytes for number in mine),
+                result_bytes=sum(work.operations[number].result_bytes for number in mine),
                 derivatives=len(passes),
                 all_derivatives=beginnings[path],
-                backward=operator_uses(watch, places, work.backward, mine),
+                backward=work.uses_among(work.backward, mine),
             )
         )
     return sorted(found, key=lambda one: -one.result_bytes)
 
 
-def _unused_passes(watch: Watch, work: StepWork) -> set[int]:
+def _unused_passes(work: StepWork) -> set[int]:
     """The backward passes that give no parameter its gradient, and whose results nobody reads.
 
     Differentiating what they computed once more is no use: nothing that is differentiated depends on it.
     """
-    flow = watch.flow
-    used = {flow.operations[number].pass_number for one in watch.gradients.all for number in one.operations}
-    kept, unread = {*flow.kept(unread_is_used=False), *flow.sinks()}, watch.joined.unread()
+    flow = work.watch.flow
+    used = {flow.operations[number].pass_number for one in work.watch.gradients.all for number in one.operations}
+    kept, unread = {*flow.kept(unread_is_used=False), *flow.sinks()}, work.watch.joined.unread()
     readers = flow.readers(range(len(flow.operations)))
     by_pass: dict[int, set[int]] = defaultdict(set)
     for number, one in work.backward:

@@ -12,7 +12,6 @@ from deepscope.capture.audit.flow import Operation
 from deepscope.capture.audit.normalisations import LOG, LOG_SOFTMAX, SOFTMAX
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import PathEntry
-from deepscope.capture.audit.watch import Watch
 from deepscope.trace.format.audit import OperatorChoice
 
 _NEEDED: dict[OperatorChoice, float] = {
@@ -81,25 +80,25 @@ OF_LIBRARIES = frozenset({"gelu"})
 """What a library's configuration may choose another operator for."""
 
 
-def written_out(watch: Watch, work: StepWork) -> Iterator[Choice]:
+def written_out(work: StepWork) -> Iterator[Choice]:
     """Of the first step's forward work."""
-    operations = watch.flow.operations
-    for numbers in _regions(watch, work):
+    operations = work.operations
+    for numbers in _regions(work):
         region = [operations[number] for number in numbers]
         kind = next((one.kind for one in _SIGNATURES if one.holds(region)), None)
         if kind in OF_LIBRARIES or (kind is not None and all(one.call.is_direct for one in region)):
             most = max(numbers, key=lambda number: (operations[number].result_bytes, number))
             yield Choice(kind, most, frozenset(numbers), _NEEDED[kind])
-    yield from _logarithms(watch, work)
-    yield from _cross_entropies(watch, work)
+    yield from _logarithms(work)
+    yield from _cross_entropies(work)
 
 
-def _regions(watch: Watch, work: StepWork) -> list[list[int]]:
+def _regions(work: StepWork) -> list[list[int]]:
     """Operators that one function calls and that compute from one result of another one, and from nothing else.
 
     What no operation has made (parameters), and tensors of one number, do not count.
     """
-    operations, paths = watch.flow.operations, watch.paths.paths
+    operations, paths = work.operations, work.paths
     source_of: dict[int, tuple[int, _Function]] = {}
     regions: dict[tuple[int, _Function], list[int]] = defaultdict(list)
     for number, one in work.forward:
@@ -127,9 +126,9 @@ def _is_along_last(one: Operation, region: Sequence[Operation]) -> bool:
     return is_row or _short_name(one) not in _REDUCTIONS
 
 
-def _logarithms(watch: Watch, work: StepWork) -> Iterator[Choice]:
+def _logarithms(work: StepWork) -> Iterator[Choice]:
     """A line's logarithms of a softmax that nobody else reads, whatever is called before and behind."""
-    operations = watch.flow.operations
+    operations = work.operations
     for number, one in work.forward:
         if one.name == LOG and one.call.is_direct and len(one.inputs) == 1:
             (softmax,) = one.inputs
@@ -138,13 +137,13 @@ def _logarithms(watch: Watch, work: StepWork) -> Iterator[Choice]:
                 yield Choice("log_softmax", number, frozenset({number, softmax}), _NEEDED["log_softmax"])
 
 
-def _cross_entropies(watch: Watch, work: StepWork) -> Iterator[Choice]:
+def _cross_entropies(work: StepWork) -> Iterator[Choice]:
     """Products of logarithms of a softmax and one-hot vectors, and their sums."""
-    operations = watch.flow.operations
+    operations = work.operations
     one_hot: set[int] = set()
     for number, one in work.forward:
         is_copy = one.name == "aten::_to_copy" and not one_hot.isdisjoint(one.inputs)
-        if number in watch.one_hots or is_copy:
+        if number in work.watch.one_hots or is_copy:
             one_hot.add(number)
         logarithms = {source for source in one.inputs if operations[source].name == LOG_SOFTMAX}
         if one.name == "aten::mul" and logarithms and not one_hot.isdisjoint(one.inputs):
