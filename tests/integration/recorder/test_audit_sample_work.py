@@ -333,3 +333,16 @@ def test_the_finding_has_most_of_a_step_and_says_what_has_to_be_stored(tmp_path:
     assert found.evidence["stored_bytes_per_step"] == 128
     assert 0 < found.saving_ns < profile.totals.wall_ns
     assert not found.is_measured
+
+
+def test_sparse_weights_in_training_are_not_taken_for_samples_that_are_sparse_too() -> None:
+    trained, frozen = Trained(), torch.rand(8, 16)
+
+    def features(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            weights = trained.head.weight.to_sparse()
+            x.to_sparse()
+            return x * torch.sparse.mm(weights, frozen).sum()
+
+    found = looked_at_all(trained.step(features))
+    assert [one for one in found.account.same if one.of_batch] == []

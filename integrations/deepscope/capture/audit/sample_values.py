@@ -237,7 +237,7 @@ class SampleValues:
                 self._changed.add(key)
             if of_batch is None:
                 self._of_batch.pop(key, None)
-            else:
+            elif key:  # sparse tensors have no storage, and so none that tells one from the other
                 self._of_batch[key] = of_batch
 
     def _signature(self, returned: Returned) -> _Signature:
