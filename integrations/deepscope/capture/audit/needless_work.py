@@ -125,6 +125,34 @@ def _in_first_step(work: StepWork, numbers: Set[int]) -> set[int]:
     }
 
 
+def sample_work(work: StepWork, repeats: Set[int]) -> list[SameWork]:
+    """Of the first step: what each epoch computes anew of the same samples; without what is done again (`repeats`)."""
+    operations = work.operations
+    samples = work.watch.samples.all()
+    trained = (
+        number for number, one in enumerate(operations) if one.step == 1 and work.watch.nodes.is_reached(one.node)
+    )
+    used = work.watch.flow.reaching(trained)
+    mine = {first for first, number in samples.of_batch.items() if number in used} - repeats
+    fixed = samples.of_batch.keys() | samples.fixed
+    inner = set(samples.of_batch.values())
+    found = [
+        SameWork(
+            place=place,
+            result_bytes=sum(operations[number].result_bytes for number in group),
+            operators=work.uses(group),
+            of_batch=True,
+            stored_bytes=sum(
+                operations[number].result_bytes
+                for number in group
+                if not inner.issuperset(work.readers[samples.of_batch[number]])
+            ),
+        )
+        for place, group in work.by_outermost_line(mine, fixed).items()
+    ]
+    return sorted(found, key=lambda one: -one.result_bytes)
+
+
 def double_work(work: StepWork) -> list[DoubleWork]:
     """Of the first step; one row, or none. It may begin in a data loader, whose own work does not count."""
     paths = work.paths

@@ -33,12 +33,12 @@ from deepscope.capture.audit.needless_work import (
     read_numbers,
     repeated_work,
     same_work,
+    sample_work,
     unused_results,
 )
 from deepscope.capture.audit.operator_uses import StepWork
 from deepscope.capture.audit.places import FoundPlace, NumberedPlaces
 from deepscope.capture.audit.prefixes import joined_chains, prefix_work
-from deepscope.capture.audit.sample_work import sample_work
 from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unseen_uses import foreign_extensions
 from deepscope.capture.audit.unused_derivatives import unused_derivatives
