@@ -93,12 +93,15 @@ export class Session implements vscode.Disposable {
   async settled(): Promise<void> {
     if (this.currentStanding === "starting") {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, SETTLING_MS);
+        const finish = (): void => {
+          listener.dispose();
+          clearTimeout(timer);
+          resolve();
+        };
+        const timer = setTimeout(finish, SETTLING_MS);
         const listener = this.onChange(({ standing }) => {
           if (standing !== "starting") {
-            listener.dispose();
-            clearTimeout(timer);
-            resolve();
+            finish();
           }
         });
       });

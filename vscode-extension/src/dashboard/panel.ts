@@ -1,16 +1,14 @@
 /** The dashboard: DeepScope's pages in a panel, with the traces that the editor shows. */
 
-import { randomBytes } from "node:crypto";
 import * as vscode from "vscode";
 import type { Jumps } from "../jumps";
 import { notify } from "../notify";
-import { page } from "../page";
 import { CrashPolicy } from "../server/crashes";
 import type { RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
-import { besideOf, tabIcon } from "../tabs";
+import { assetsOf, besideOf, pageOf, tabIcon } from "../tabs";
 import { flameAddress, sawFlameGraph } from "./flame";
 import { fromPages, keptState, type FromPages, type ToPages } from "./messages";
 import { GoneError, ViewServer, type Reply, type Shown } from "./server";
@@ -31,6 +29,8 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   private isReady = false;
   /** Then the server outlives its panel. */
   private isInBrowser = false;
+  /** Counts the ends of servers: a start that was under way meanwhile is given up. */
+  private ends = 0;
   private readonly hosts = new Set<string>();
   private readonly crashes = new CrashPolicy();
   private readonly registration = vscode.window.registerWebviewPanelSerializer(VIEW, this);
@@ -152,19 +152,25 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     return this.server;
   }
 
-  private async start(): Promise<ViewServer> {
+  private async start(pauseMs = 0): Promise<ViewServer> {
+    const { ends } = this;
     try {
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
       const { interpreter } = this.session;
       if (interpreter === undefined) {
         throw new Error("no Python interpreter was found; DeepScope: Select Interpreter… names one");
       }
-      this.shown = await this.wanted();
+      const shown = await this.wanted();
+      if (ends !== this.ends) {
+        throw new GoneError("the dashboard was closed before its server started");
+      }
+      this.shown = shown;
       const settings = vscode.workspace.getConfiguration("deepscope");
       const peaks = settings.get<string>("peaks", "");
       const { partial } = settings.get<{ readonly partial?: boolean }>("show", {});
       const server: ViewServer = new ViewServer({
         python: interpreter.python,
-        shown: this.shown,
+        shown,
         extraArguments: [...(partial === true ? ["--partial"] : []), ...(peaks === "" ? [] : [`--peaks=${peaks}`])],
         cwd: this.context.globalStorageUri.fsPath,
         say: (line) => this.log.info(`dashboard: ${line}`),
@@ -174,7 +180,9 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
       await server.address;
       return server;
     } catch (error) {
-      this.end();
+      if (ends === this.ends) {
+        this.end();
+      }
       throw error;
     }
   }
@@ -193,12 +201,13 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
       this.server = Promise.reject(new Error("the dashboard's server ended several times; DeepScope: Show Logs has its output"));
       this.server.catch(() => undefined);
     } else {
-      this.server = new Promise<void>((resolve) => setTimeout(resolve, pauseMs)).then(() => this.start());
+      this.server = this.start(pauseMs);
       this.server.catch(() => undefined);
     }
   }
 
   private end(): void {
+    this.ends += 1;
     this.started?.end();
     this.started = this.server = undefined;
     this.isInBrowser = false;
@@ -207,9 +216,9 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
   private take(panel: vscode.WebviewPanel, hash: string): void {
     [this.panel, this.hash, this.isReady] = [panel, hash, false];
     const { webview } = panel;
-    const assets = vscode.Uri.joinPath(this.context.extensionUri, "dist", "webviews");
-    panel.iconPath = tabIcon(this.context.extensionUri);
-    webview.options = { enableScripts: true, localResourceRoots: [assets] };
+    const { extensionUri } = this.context;
+    panel.iconPath = tabIcon(extensionUri);
+    webview.options = { enableScripts: true, localResourceRoots: [assetsOf(extensionUri)] };
     webview.onDidReceiveMessage((given: unknown) => {
       const message = readOr(fromPages, given);
       if (message !== undefined) {
@@ -222,17 +231,7 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
         this.end();
       }
     });
-    webview.html = page(
-      {
-        title: "DeepScope Dashboard",
-        cspSource: webview.cspSource,
-        script: webview.asWebviewUri(vscode.Uri.joinPath(assets, "pages.js")).toString(),
-        style: webview.asWebviewUri(vscode.Uri.joinPath(assets, "pages.css")).toString(),
-        body: '<div id="root"></div>',
-        data: { door: "panel" },
-      },
-      randomBytes(16).toString("hex"),
-    );
+    webview.html = pageOf(webview, extensionUri, "pages", { title: "DeepScope Dashboard", body: '<div id="root"></div>', data: { door: "panel" } });
   }
 
   private async receive(message: FromPages): Promise<void> {

@@ -17,6 +17,7 @@ export class Heat implements vscode.Disposable {
   private readonly subscriptions: vscode.Disposable[];
   private timer: NodeJS.Timeout | undefined;
   private isOn = false;
+  private generation = 0;
 
   constructor(
     private readonly requests: Requests,
@@ -55,14 +56,15 @@ export class Heat implements vscode.Disposable {
   }
 
   private async refresh(): Promise<void> {
+    const generation = (this.generation += 1);
     for (const editor of vscode.window.visibleTextEditors) {
       if (isMeasurable(editor.document)) {
-        await this.draw(editor);
+        await this.draw(editor, generation);
       }
     }
   }
 
-  private async draw(editor: vscode.TextEditor): Promise<void> {
+  private async draw(editor: vscode.TextEditor, generation: number): Promise<void> {
     const { document } = editor;
     const settings = vscode.workspace.getConfiguration("deepscope", document);
     const version = document.version;
@@ -75,8 +77,8 @@ export class Heat implements vscode.Disposable {
         return;
       }
     }
-    if (document.version !== version) {
-      return; // an edit came in between; it has asked for a refresh of its own
+    if (document.version !== version || generation !== this.generation) {
+      return; // a later refresh draws, or an edit has asked for one
     }
     if (editor === vscode.window.activeTextEditor) {
       this.editedEmitter.fire(lines.some((line) => line.mark !== ""));

@@ -1,15 +1,13 @@
 /** TensorBoard in a panel beside the code, or in the browser. */
 
-import { randomBytes } from "node:crypto";
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { notify } from "../notify";
-import { page } from "../page";
 import { CrashPolicy } from "../server/crashes";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
-import { besideOf, tabIcon } from "../tabs";
+import { assetsOf, besideOf, pageOf, tabIcon } from "../tabs";
 import { jump } from "./jump";
 import { fromPage, type FromPage } from "./messages";
 import { isSame, only, type Shown } from "./shown";
@@ -150,13 +148,13 @@ export class TensorBoardPanel implements vscode.Disposable {
       "deepscope.tensorboard",
       "TensorBoard",
       { viewColumn: vscode.ViewColumn.Active, preserveFocus: true },
-      { enableScripts: true, localResourceRoots: [this.assets], retainContextWhenHidden: true },
+      { enableScripts: true, localResourceRoots: [assetsOf(this.context.extensionUri)], retainContextWhenHidden: true },
     );
     panel.iconPath = tabIcon(this.context.extensionUri);
     panel.webview.onDidReceiveMessage((given: unknown) => {
       const message = readOr(fromPage, given);
       if (message !== undefined) {
-        void this.receive(message);
+        void this.receive(message).catch((error: unknown) => this.log.error(`TensorBoard: ${String(error)}`));
       }
     });
     panel.onDidDispose(() => {
@@ -167,20 +165,13 @@ export class TensorBoardPanel implements vscode.Disposable {
   }
 
   private showPage(panel: vscode.WebviewPanel, uri: vscode.Uri, shown: Shown): void {
-    const { webview } = panel;
     const address = uri.toString(true);
-    webview.html = page(
-      {
-        title: "TensorBoard",
-        cspSource: webview.cspSource,
-        script: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "board.js")).toString(),
-        style: webview.asWebviewUri(vscode.Uri.joinPath(this.assets, "board.css")).toString(),
-        frameOrigin: new URL(address).origin,
-        body: BODY,
-        data: { url: `${address}#pytorch_profiler`, folder: shown.title },
-      },
-      randomBytes(16).toString("hex"),
-    );
+    panel.webview.html = pageOf(panel.webview, this.context.extensionUri, "board", {
+      title: "TensorBoard",
+      frameOrigin: new URL(address).origin,
+      body: BODY,
+      data: { url: `${address}#pytorch_profiler`, folder: shown.title },
+    });
   }
 
   private async receive(message: FromPage): Promise<void> {
@@ -196,9 +187,5 @@ export class TensorBoardPanel implements vscode.Disposable {
         await jump(message, this.requests, besideOf(this.panel));
         break;
     }
-  }
-
-  private get assets(): vscode.Uri {
-    return vscode.Uri.joinPath(this.context.extensionUri, "dist", "webviews");
   }
 }
