@@ -116,7 +116,8 @@ function Name({ of, seek }: { readonly of: Sum; readonly seek: (text: string) =>
 }
 
 function Tracks({ of, busy, length }: { readonly of: Timeline; readonly busy: readonly Busy[]; readonly length: number }): JSX.Element {
-  const rows = busy.filter(({ busyNs, track }) => busyNs > 0 && of.tracks[track]?.kind !== "steps");
+  const tracks = new Map(of.tracks.map((track) => [track.id, track]));
+  const rows = busy.filter(({ busyNs, track }) => busyNs > 0 && tracks.get(track)?.kind !== "steps");
   return (
     <>
       <h3>Busy</h3>
@@ -124,7 +125,7 @@ function Tracks({ of, busy, length }: { readonly of: Timeline; readonly busy: re
         <tbody>
           {rows.slice(0, MOST).map(({ track, busyNs }) => (
             <tr key={track}>
-              <td class="what">{of.tracks.find(({ id }) => id === track)?.title ?? ""}</td>
+              <td class="what">{tracks.get(track)?.title ?? ""}</td>
               <td class="number">{duration(busyNs)}</td>
               <td class="number muted">{share(busyNs / Math.max(length, 1))}</td>
             </tr>
