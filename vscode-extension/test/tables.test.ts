@@ -2,11 +2,16 @@ import { describe, expect, it } from "vitest";
 import type { Column, Table } from "../src/pages/contract";
 import { delimited } from "../src/pages/parts/table/copy";
 import { fittedWidths, shownColumns } from "../src/pages/parts/table/fit";
+import { writeText } from "../src/pages/parts/useCopy";
 import { compared, flattened, hasWords, rowsOf } from "../src/pages/parts/table/rows";
 import { amount, filtersOf, filtersWord, meets, orderOf, orderWord } from "../src/pages/parts/table/state";
 
 const column = (key: string, kind: Column["kind"], rank = 0): Column => ({ key, title: key, kind, help: "", rank });
 const COLUMNS = [column("name", "text"), column("share", "share"), column("calls", "count", 3), column("memory", "bytes", 9), column("why", "text", 1)];
+
+it("a page without a clipboard, which has no https, refuses to copy and does not fail", async () => {
+  await expect(writeText("a")).rejects.toThrow();
+});
 
 function table(rows: Table["rows"], more: Partial<Table> = {}): Table {
   return { id: "t", title: "T", columns: COLUMNS, rows, files: ["/a/net.py"], places: rows.map(() => [-1, 0]), parents: [], keys: [], leftOut: 0, ...more };

@@ -1,12 +1,12 @@
 /** All that is known of one line. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
 import { questions, type CallPath, type LineCause, type LineDetails } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
+import { useCopy } from "../parts/useCopy";
 import { useHas, useSource } from "../source/useAnswer";
 import { toneOf } from "../parts/tones";
 import { count, duration, share, words } from "../words";
@@ -145,20 +145,10 @@ function Actions({ of, address }: { readonly of: LineDetails; readonly address: 
 }
 
 function CopyButton({ text }: { readonly text: string }): JSX.Element {
-  const [told, tell] = useState("");
-  useEffect(() => {
-    const timer = setTimeout(() => tell(""), 1500);
-    return () => clearTimeout(timer);
-  }, [told]);
-  const copy = (): void => {
-    navigator.clipboard.writeText(text).then(
-      () => tell("Copied"),
-      () => tell("The browser refused"),
-    );
-  };
+  const [outcome, copy] = useCopy();
   return (
-    <button type="button" onClick={copy} title={text}>
-      {told === "" ? "Copy place" : told}
+    <button type="button" onClick={() => copy(text)} title={text}>
+      {outcome === "" ? "Copy place" : outcome}
     </button>
   );
 }

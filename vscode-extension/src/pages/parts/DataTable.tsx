@@ -7,8 +7,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Table } from "../contract";
 import { count } from "../words";
-import { toClipboard } from "./table/clipboard";
-import { delimited } from "./table/copy";
+import { delimited, type Separator } from "./table/copy";
 import { fittedWidths, shownColumns } from "./table/fit";
 import { Grid, type OwnCell } from "./table/Grid";
 import { useChosenColumns } from "./table/kept";
@@ -43,20 +42,14 @@ export function DataTable({ of, word = "", fills = false, openDepth = 2, details
   const needed = useMemo(() => widthsOf(of, getComputedStyle(document.body).font), [of]);
   const widths = useMemo(() => fittedWidths(of.columns, needed, room), [of, needed, room]);
   const shown = useMemo(() => shownColumns(of.columns, widths, room, chosen), [of, widths, room, chosen]);
-  const copy = async (separator: "," | "\t"): Promise<boolean> => {
+  const textOf = (separator: Separator): string => {
     const places = of.columns.flatMap(({ key }, at) => (shown.includes(key) ? [at] : []));
     const cells = rows.rows.map(({ original }) => places.map((at) => original.cells[at] ?? null));
-    return toClipboard(
-      delimited(
-        places.flatMap((at) => of.columns[at] ?? []),
-        cells,
-        separator,
-      ),
-    );
+    return delimited(places.flatMap((at) => of.columns[at] ?? []), cells, separator);
   };
   return (
     <div class={`datatable ${fills ? "fills" : ""}`}>
-      <Toolbar of={of} rows={rows} shown={shown} chosen={chosen} choose={choose} copy={copy} tools={tools} />
+      <Toolbar of={of} rows={rows} shown={shown} chosen={chosen} choose={choose} textOf={textOf} tools={tools} />
       <div class={`both ${details !== undefined && rows.chosen !== undefined ? "split" : ""}`}>
         <Grid of={of} rows={rows} shown={shown} widths={widths} resized={setRoom} cell={cell} canChoose={details !== undefined} />
         {details !== undefined && rows.chosen !== undefined && (

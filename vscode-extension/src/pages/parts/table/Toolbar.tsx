@@ -3,13 +3,14 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Table } from "../../contract";
+import { useCopy } from "../useCopy";
+import type { Separator } from "./copy";
 import type { Chosen } from "./fit";
 import { FilterMenu } from "./FilterMenu";
 import { Menu } from "./Menu";
 import type { Rows } from "./useRows";
 
 const TYPING_MS = 150;
-const TOLD_MS = 2000;
 
 interface Props {
   readonly of: Table;
@@ -17,11 +18,12 @@ interface Props {
   readonly shown: readonly string[];
   readonly chosen: Chosen;
   readonly choose: (chosen: Chosen) => void;
-  readonly copy: (separator: "," | "\t") => Promise<boolean>;
+  /** The rows that are shown, as text. */
+  readonly textOf: (separator: Separator) => string;
   readonly tools: ComponentChildren;
 }
 
-export function Toolbar({ of, rows, shown, chosen, choose, copy, tools }: Props): JSX.Element {
+export function Toolbar({ of, rows, shown, chosen, choose, textOf, tools }: Props): JSX.Element {
   const isShort = of.rows.length < 8;
   return (
     <div class="tabletools">
@@ -59,7 +61,7 @@ export function Toolbar({ of, rows, shown, chosen, choose, copy, tools }: Props)
           </button>
         </span>
       )}
-      <Copy copy={copy} />
+      <Copy textOf={textOf} />
     </div>
   );
 }
@@ -77,26 +79,16 @@ function Search({ wanted, look }: { readonly wanted: string; readonly look: (wan
   return <input type="search" class="search" placeholder="Find" aria-label="Find rows" value={text} onInput={(event) => typed(event.currentTarget.value)} />;
 }
 
-function Copy({ copy }: { readonly copy: Props["copy"] }): JSX.Element {
-  const [told, tell] = useState("");
-  useEffect(() => {
-    const timer = setTimeout(() => tell(""), TOLD_MS);
-    return () => clearTimeout(timer);
-  }, [told]);
-  const copied = (separator: "," | "\t"): void => {
-    copy(separator).then(
-      (isDone) => tell(isDone ? "Copied" : "The browser refused"),
-      () => tell("The browser refused"),
-    );
-  };
+function Copy({ textOf }: Pick<Props, "textOf">): JSX.Element {
+  const [outcome, copy] = useCopy();
   return (
-    <Menu label={told === "" ? "Copy" : told} title="Copy the rows that are shown">
+    <Menu label={outcome === "" ? "Copy" : outcome} title="Copy the rows that are shown">
       {() => (
         <>
-          <button type="button" onClick={() => copied("\t")}>
+          <button type="button" onClick={() => copy(textOf("\t"))}>
             For a spreadsheet (TSV)
           </button>
-          <button type="button" onClick={() => copied(",")}>
+          <button type="button" onClick={() => copy(textOf(","))}>
             As CSV
           </button>
         </>

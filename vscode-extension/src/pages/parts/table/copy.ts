@@ -5,8 +5,10 @@ import { isNumber, type Cell } from "./rows";
 
 const UNITS: Readonly<Partial<Record<Column["kind"], string>>> = { time: "ns", bytes: "bytes", flops: "FLOP", rate: "FLOP/s", bandwidth: "B/s" };
 
+export type Separator = "," | "\t";
+
 /** The text, a line a row, the head first. */
-export function delimited(columns: readonly Column[], rows: readonly (readonly Cell[])[], separator: "," | "\t"): string {
+export function delimited(columns: readonly Column[], rows: readonly (readonly Cell[])[], separator: Separator): string {
   const head = columns.map((column) => quoted(titleOf(column), separator));
   const lines = rows.map((cells) => cells.map((cell) => quoted(cellText(cell), separator)).join(separator));
   return `${[head.join(separator), ...lines].join("\n")}\n`;
