@@ -4,6 +4,7 @@ import { select } from "d3-selection";
 import flamegraph, { type FlameGraph, type PlacedNode } from "d3-flame-graph";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useWidth } from "../parts/useWidth";
 import type { CodePlace } from "../source/source";
 import { duration, share, sumWords, time } from "../words";
 import { change, changeColour, leadsTo, type Box } from "./boxes";
@@ -33,7 +34,8 @@ export function FlameChart({ root, of, search, marked, chosen, opened, reset }: 
   const details = useRef<HTMLParagraphElement>(null);
   const chart = useRef<FlameGraph<Box>>();
   const isZooming = useRef(false);
-  const width = useWidth(element);
+  const [width, setWidth] = useState(0);
+  useWidth(element, setWidth);
   useEffect(() => {
     const [place, words] = [element.current, details.current];
     if (place === null || words === null || width === 0) {
@@ -167,17 +169,4 @@ function outerSum(boxes: readonly PlacedNode<Box>[]): number {
 function holding(one: PlacedNode<Box>, other: PlacedNode<Box>): PlacedNode<Box> {
   const above = new Set(other.ancestors());
   return one.ancestors().find((node) => above.has(node)) ?? one;
-}
-
-function useWidth(element: { readonly current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    if (element.current === null) {
-      return undefined;
-    }
-    const observer = new ResizeObserver(() => setWidth(Math.floor(element.current?.clientWidth ?? 0)));
-    observer.observe(element.current);
-    return () => observer.disconnect();
-  }, []);
-  return width;
 }

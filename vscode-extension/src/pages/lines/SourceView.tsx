@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { FileText, MeasuredLine } from "../contract";
 import { shownColumns, type Chosen } from "../parts/table/fit";
+import { useWidth } from "../parts/useWidth";
 import { useVirtual } from "../parts/table/useVirtual";
 import { words } from "../words";
 import { Minimap } from "./Minimap";
@@ -35,7 +36,8 @@ interface Row {
 
 export function SourceView({ of, chosen, by, setBy, selected, select }: Props): JSX.Element {
   const scroller = useRef<HTMLDivElement>(null);
-  const room = useWidth(scroller);
+  const [room, setRoom] = useState(0);
+  useWidth(scroller, setRoom);
   const rows = useMemo(() => rowsOf(of), [of]);
   const sight = useVirtual(rows.length, scroller, ROW, HEAD);
   const heatAt = Math.max(
@@ -183,17 +185,4 @@ function rowsOf({ text, rows }: FileText): readonly Row[] {
   }
   const open = opens(text);
   return text.map((line, at) => ({ line: at + 1, text: line, open: open[at] ?? "", measured: measured.get(at + 1) }));
-}
-
-function useWidth(element: { readonly current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(0);
-  useEffect(() => {
-    if (element.current === null) {
-      return undefined;
-    }
-    const observer = new ResizeObserver(() => setWidth(element.current?.clientWidth ?? 0));
-    observer.observe(element.current);
-    return () => observer.disconnect();
-  }, []);
-  return width;
 }

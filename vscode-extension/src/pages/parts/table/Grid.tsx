@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Column, Table } from "../../contract";
 import { words } from "../../words";
 import { Place } from "../Place";
+import { useWidth } from "../useWidth";
 import type { ShownRow } from "./features";
 import { isNumber, type TableRow } from "./rows";
 import type { Rows } from "./useRows";
@@ -32,7 +33,7 @@ export function Grid({ of, rows: state, shown, widths, resized, cell, canChoose 
   const sight = useVirtual(rows.length, scroller, ROW, HEAD);
   const chosenAt = chosen === undefined ? -1 : rows.findIndex(({ original }) => original === chosen);
   const [active, setActive] = useState(Math.max(chosenAt, 0));
-  useRoom(scroller, resized);
+  useWidth(scroller, resized);
   useEffect(() => {
     if (chosenAt >= 0) {
       setActive(chosenAt);
@@ -125,19 +126,6 @@ export function Grid({ of, rows: state, shown, widths, resized, cell, canChoose 
 function wideOf(columns: readonly Column[]): string | undefined {
   const [first] = columns;
   return first === undefined || !isNumber(first) ? first?.key : columns.findLast(({ kind }) => kind === "place")?.key;
-}
-
-/** Tells how wide the table may be, whenever that changes. */
-function useRoom(scroller: { readonly current: HTMLElement | null }, told: (width: number) => void): void {
-  useEffect(() => {
-    const element = scroller.current;
-    if (element === null) {
-      return undefined;
-    }
-    const observer = new ResizeObserver(() => told(element.clientWidth));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
 }
 
 interface Around {
