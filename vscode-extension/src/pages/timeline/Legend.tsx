@@ -1,9 +1,10 @@
 /** What the colours mean. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { SliceKind, Timeline } from "../contract";
-import { fillOf, paletteOf, watchTheme, type Palette } from "./palette";
+import { useThemeVersion } from "../parts/useTheme";
+import { fillOf, paletteOf } from "./palette";
 
 const WORDS: Readonly<Partial<Record<SliceKind, string>>> = {
   line: "your lines",
@@ -18,8 +19,8 @@ const WORDS: Readonly<Partial<Record<SliceKind, string>>> = {
 };
 
 export function Legend({ of }: { readonly of: Timeline }): JSX.Element {
-  const [palette, setPalette] = useState<Palette>(() => paletteOf(document.documentElement));
-  useEffect(() => watchTheme(() => setPalette(paletteOf(document.documentElement))), []);
+  const theme = useThemeVersion();
+  const palette = useMemo(() => paletteOf(document.documentElement), [theme]);
   const kinds = of.kinds.filter((kind) => WORDS[kind] !== undefined);
   return (
     <ul class="legend">

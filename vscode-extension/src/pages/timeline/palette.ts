@@ -154,17 +154,3 @@ function luminance(colour: Rgb): number {
   const [red, green, blue] = colour.map((part) => (part <= 10 ? part / 3294 : ((part / 255 + 0.055) / 1.055) ** 2.4)) as [number, number, number];
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
-
-/** Calls when the theme may have changed; the answer ends it. */
-export function watchTheme(changed: () => void): () => void {
-  const watcher = new MutationObserver(changed);
-  for (const element of [document.documentElement, document.body]) {
-    watcher.observe(element, { attributes: true, attributeFilter: ["class", "style", "data-theme", "data-vscode-theme-id"] });
-  }
-  const system = window.matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", changed);
-  return () => {
-    watcher.disconnect();
-    system.removeEventListener("change", changed);
-  };
-}

@@ -13,7 +13,8 @@ import { lanesOf, pinned, pinnedHeight, seen, type Choices, type Lane } from "./
 import { Loader, type AskWindow } from "./loader";
 import { Motion } from "./motion";
 import { opaque, Overview } from "./overview";
-import { paletteOf, watchTheme, type Colouring, type Palette } from "./palette";
+import { watchTheme } from "../parts/useTheme";
+import { paletteOf, type Colouring, type Palette } from "./palette";
 import type { Marks, Scene, Sought, Spot } from "./scene";
 import type { Tile } from "./tiles";
 import { toNs, type View } from "./view";
@@ -84,8 +85,7 @@ export class Stage {
     view: View,
   ) {
     this.motion = new Motion(view, Math.max(of.endNs, 1), () => this.request());
-    const counters = of.counters.map(({ id }) => id);
-    this.loader = new Loader(this.whole, counters, ask, () => this.redraw(), (message) => told.failed(message));
+    this.loader = new Loader(this.whole, of.counters.map(({ id }) => id), ask, () => this.redraw(), (message) => told.failed(message));
     this.overview = new Overview(of);
     this.palette = paletteOf(document.documentElement);
     this.labels = this.newLabels();

@@ -1,6 +1,7 @@
 /** A part of a track as it is drawn and looked up: columns by row, each in order of time. */
 
 import type { CounterWindow, TrackWindow, Window } from "../contract";
+import { firstAbove } from "../parts/chartScale";
 import type { Names } from "./names";
 
 export interface Tile {
@@ -64,16 +65,7 @@ export function numbered(window: Window, names: Names): readonly number[] {
 
 /** Of a row the first slice that ends after a time; where its row ends if none does. */
 export function firstAfter(tile: Tile, row: number, ns: number): number {
-  let [low, high] = [tile.rows[row] ?? 0, tile.rows[row + 1] ?? 0];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((tile.stop[middle] ?? 0) <= ns) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return firstAbove(tile.stop, ns, tile.rows[row] ?? 0, tile.rows[row + 1] ?? 0);
 }
 
 /** The slice of a row at a time, or -1; within `reach` nanoseconds beside it counts as well. */
@@ -91,14 +83,5 @@ export function sliceAt(tile: Tile, row: number, ns: number, reach: number): num
 
 /** A counter's value at a time; undefined before its first one. */
 export function valueAt({ at, value }: CounterTile, ns: number): number | undefined {
-  let [low, high] = [0, at.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((at[middle] ?? 0) <= ns) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return value[low - 1];
+  return value[firstAbove(at, ns) - 1];
 }
