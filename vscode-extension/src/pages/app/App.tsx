@@ -6,7 +6,7 @@ import { questions, type Header, type Run } from "../contract";
 import { Answer } from "../parts/Answered";
 import { useAnswer, useSource } from "../source/useAnswer";
 import { choiceOf, go, linkTo, useAddress, withWords, written, type Address } from "./address";
-import { titleOf } from "./baselines";
+import { linkToRun, titleOf } from "./baselines";
 import { Boundary } from "./Boundary";
 import { Pickers } from "./Pickers";
 import { PAGES, type Page } from "./registry";
@@ -63,7 +63,7 @@ function NewerRun({ run, shown, address }: { readonly run: Run; readonly shown: 
   return (
     <div class="newer" role="status">
       <span>A newer run was recorded: {titleOf(run)}</span>
-      <a href={withWords(address, { run: run.id, rank: "", stage: "", step: "", phase: "", module: "" })}>Show it</a>
+      <a href={linkToRun(address, run)}>Show it</a>
       <button type="button" onClick={() => forget(run.id)}>
         Stay here
       </button>

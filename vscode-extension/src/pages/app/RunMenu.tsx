@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { Run } from "../contract";
 import { Menu } from "../parts/table/Menu";
-import { withWords, type Address } from "./address";
-import { foundRuns, timeOf, titleOf } from "./baselines";
+import type { Address } from "./address";
+import { foundRuns, linkToRun, timeOf, titleOf } from "./baselines";
 
 /** From so many runs on there is a search. */
 const SEARCHED = 6;
@@ -43,7 +43,7 @@ function Choices({ runs, chosen, address, close }: Props & { readonly close: () 
       <ul class="runlist">
         {shown.map((run) => (
           <li key={run.id}>
-            <a href={withWords(address, { run: run.id, rank: "", stage: "", step: "", phase: "", module: "" })} onClick={close} {...(run.id === chosen ? { "aria-current": "true" as const } : {})} title={run.folder}>
+            <a href={linkToRun(address, run)} onClick={close} {...(run.id === chosen ? { "aria-current": "true" as const } : {})} title={run.folder}>
               <span>{run.name === "" ? run.title : run.name}</span>
               <span class="muted">{[run.name === "" ? "" : run.title, timeOf(run), run.traces > 1 ? `${run.traces} traces` : ""].filter((part) => part !== "").join(" · ")}</span>
               {run.problem !== "" && <span class="problem">cannot be shown: {run.problem}</span>}

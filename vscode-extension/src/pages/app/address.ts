@@ -22,7 +22,8 @@ export function parsed(hash: string): Address {
   return { page: decoded(page), words: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-function decoded(word: string): string {
+/** A word of an address; one that nobody encoded stays as it is. */
+export function decoded(word: string): string {
   try {
     return decodeURIComponent(word);
   } catch {
@@ -67,18 +68,19 @@ export function useAddress(): Address {
   return address;
 }
 
-/** Which profile the address chooses. */
-export function choiceOf({ words }: Address): Choice {
-  return {
-    ...(words["run"] === undefined ? {} : { run: words["run"] }),
-    ...(words["stage"] === undefined ? {} : { stage: words["stage"] }),
-    ...whole("rank", words["rank"]),
-    ...whole("step", words["step"]),
-    ...(words["phase"] === undefined ? {} : { phase: words["phase"] }),
-    ...(words["module"] === undefined ? {} : { module: words["module"] }),
-  };
-}
+const CHOICES: readonly (keyof Choice)[] = ["run", "stage", "rank", "step", "phase", "module"];
 
-function whole(name: "rank" | "step", word: string | undefined): Readonly<Record<string, number>> {
-  return word !== undefined && /^-?\d{1,15}$/.test(word) ? { [name]: Number(word) } : {};
+/** Which profile the address chooses; of its words by `names` alone. */
+export function choiceOf({ words }: Address, names = CHOICES): Choice {
+  const chosen = names.flatMap((name): [string, string | number][] => {
+    const word = words[name];
+    if (word === undefined) {
+      return [];
+    }
+    if (name !== "rank" && name !== "step") {
+      return [[name, word]];
+    }
+    return /^-?\d{1,15}$/.test(word) ? [[name, Number(word)]] : [];
+  });
+  return Object.fromEntries(chosen);
 }

@@ -1,6 +1,12 @@
 /** Runs, and windows of them, by the words that addresses have for them. */
 
 import type { Run } from "../contract";
+import { withWords, type Address } from "./address";
+
+/** The address of this page for another run, all of it. */
+export function linkToRun(address: Address, { id }: Run): string {
+  return withWords(address, { run: id, rank: "", stage: "", step: "", phase: "", module: "" });
+}
 
 /** A run as lists have it: its folder, the program, when it was recorded. */
 export function titleOf(run: Run): string {

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
-import { questions, type Distributed } from "../contract";
+import { questions, type Choice, type Distributed } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Figures } from "../parts/Figures";
@@ -19,14 +19,17 @@ import { RankDetails } from "./RankDetails";
 import "./distributed.css";
 
 export function DistributedPage({ address }: PageProps): JSX.Element {
-  const words = Object.fromEntries(Object.entries(address.words).filter(([name]) => name !== "rank"));
-  const found = useAnswer(questions.distributed, choiceOf({ ...address, words }));
+  const found = useAnswer(questions.distributed, allRanks(address));
   return <Answer of={found}>{(answer) => <Body of={answer} address={address} />}</Answer>;
+}
+
+function allRanks(address: Address): Choice {
+  return choiceOf(address, ["run", "stage", "step", "phase", "module"]);
 }
 
 function Body({ of, address }: { readonly of: Distributed; readonly address: Address }): JSX.Element {
   const has = useHas();
-  const choice = choiceOf({ ...address, words: Object.fromEntries(Object.entries(address.words).filter(([name]) => name !== "rank")) });
+  const choice = allRanks(address);
   const chosen = of.ranks.find((rank) => String(rank) === address.words["of"]);
   const choose = (rank: number | undefined): void => go(withWords(address, { of: rank === undefined ? "" : String(rank) }), rank !== undefined && chosen === undefined);
   const opens = (rank: number): boolean => has(questions.rank, { ...choice, of: rank });

@@ -1,6 +1,6 @@
 /** The timeline's words in the address: `from` and `to`, `slice`, `mark`, `find`, or a line's `file` and `line`. */
 
-import { parsed, go, withWords, type Address } from "../app/address";
+import { choiceOf, parsed, go, withWords, type Address } from "../app/address";
 import type { Choice, CodeLine, Timeline } from "../contract";
 import { clamped, type View } from "./view";
 
@@ -9,12 +9,7 @@ const MOMENT = 0.01;
 
 /** Which trace is shown: steps, phases and modules of it are all in it. */
 export function traceOf(address: Address): Choice {
-  const { run, stage, rank } = address.words;
-  return {
-    ...(run === undefined ? {} : { run }),
-    ...(stage === undefined ? {} : { stage }),
-    ...(rank !== undefined && /^\d{1,15}$/.test(rank) ? { rank: Number(rank) } : {}),
-  };
+  return choiceOf(address, ["run", "stage", "rank"]);
 }
 
 /** The stretch that an address wants to be seen; undefined for none. */

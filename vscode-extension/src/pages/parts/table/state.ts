@@ -1,5 +1,6 @@
 /** The state of a table as words of the address: its order, what is looked for, which rows are left, the chosen row. */
 
+import { decoded } from "../../app/address";
 import type { CellKind } from "../../contract";
 import type { Cell } from "./rows";
 
@@ -38,7 +39,7 @@ export function filtersOf(word: string, kinds: ReadonlyMap<string, CellKind>): F
       return [];
     }
     if (kind === "text" || kind === "place") {
-      return [{ id, value: { words: said.split("|").map(plain) } }];
+      return [{ id, value: { words: said.split("|").map(decoded) } }];
     }
     const [least, most] = said.split("..").map(numeric);
     return least === undefined && most === undefined ? [] : [{ id, value: { least, most } }];
@@ -49,14 +50,6 @@ export function filtersWord(filters: readonly Filter[]): string {
   return filters
     .map(({ id, value }) => `${id}:${"words" in value ? value.words.map(encodeURIComponent).join("|") : `${value.least ?? ""}..${value.most ?? ""}`}`)
     .join(";");
-}
-
-function plain(word: string): string {
-  try {
-    return decodeURIComponent(word);
-  } catch {
-    return word;
-  }
 }
 
 function numeric(word: string | undefined): number | undefined {
