@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { isBelowAny } from "./folders";
 import { install, offerInstall } from "./interpreter/install";
-import type { Interpreter, Interpreters, Resolution } from "./interpreter/resolve";
+import type { Interpreter, Interpreters, Missing } from "./interpreter/resolve";
 import type { Status } from "./server/contract";
 import type { LanguageServer } from "./server/languageServer";
 import type { Standing } from "./status/words";
@@ -26,7 +26,7 @@ export class Session implements vscode.Disposable {
   private currentStanding: Standing = "off";
   private current: Interpreter | undefined;
   /** What was found instead of an interpreter with DeepScope. */
-  private missing: Exclude<Resolution, { kind: "ready" } | { kind: "restricted" }> | undefined;
+  private missing: Missing | undefined;
   private attempt = 0;
   private isTold = false;
 

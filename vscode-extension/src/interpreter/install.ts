@@ -5,36 +5,27 @@ import * as vscode from "vscode";
 import { notify } from "../notify";
 import { installChoices } from "./choices";
 import { setInterpreter } from "./pick";
-import { judge, MINIMUM_DEEPSCOPE, MINIMUM_PYTHON, type Verdict } from "./probe";
-import type { Interpreter, Interpreters, Resolution } from "./resolve";
+import { judge, MINIMUM_DEEPSCOPE, MINIMUM_PYTHON } from "./probe";
+import type { Interpreter, Interpreters, Missing } from "./resolve";
 
 /** Says what is missing and what can be done; answers when the user has chosen and what they chose has ended. */
 export async function offerInstall(
-  resolution: Exclude<Resolution, { kind: "ready" } | { kind: "restricted" }>,
+  resolution: Missing,
   interpreters: Interpreters,
 ): Promise<"installed" | "logs" | "pick" | undefined> {
-  if (resolution.kind === "none") {
-    const choice = await notify(
-      "error",
-      `DeepScope found no Python ${MINIMUM_PYTHON} or later that runs${resolution.tried.length > 0 ? ` (tried ${resolution.tried.length})` : ""}.`,
-      "Select Interpreter",
-      "Show Logs",
-    );
-    return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
+  const lacking = resolution.kind === "lacking" && resolution.verdict !== "tooOldPython" ? resolution : undefined;
+  const verbs = lacking === undefined ? [] : [lacking.verdict === "tooOldDeepScope" ? "Upgrade…" : "Install…"];
+  const choice = await notify(lacking === undefined ? "error" : "warning", wording(resolution), ...verbs, "Select Interpreter", "Show Logs");
+  switch (choice) {
+    case undefined:
+      return undefined;
+    case "Select Interpreter":
+      return "pick";
+    case "Show Logs":
+      return "logs";
+    default:
+      return lacking !== undefined && (await install(lacking.interpreter, interpreters)) ? "installed" : undefined;
   }
-  const { interpreter, verdict } = resolution;
-  if (verdict === "tooOldPython") {
-    const choice = await notify(
-      "error",
-      wording(interpreter, verdict), "Select Interpreter", "Show Logs");
-    return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
-  }
-  const verb = verdict === "tooOldDeepScope" ? "Upgrade…" : "Install…";
-  const choice = await notify("warning", wording(interpreter, verdict), verb, "Select Interpreter", "Show Logs");
-  if (choice === verb) {
-    return (await install(interpreter, interpreters)) ? "installed" : undefined;
-  }
-  return choice === "Select Interpreter" ? "pick" : choice === "Show Logs" ? "logs" : undefined;
 }
 
 /** Asks where to install, shows the commands in a terminal and waits for their end; answers whether they succeeded. */
@@ -80,9 +71,12 @@ async function beside(interpreters: Interpreters): Promise<string[]> {
   return found.filter((python) => has.has(python));
 }
 
-export function wording(interpreter: Interpreter, verdict: Exclude<Verdict, "ready">): string {
-  const { python, facts } = interpreter;
-  switch (verdict) {
+function wording(resolution: Missing): string {
+  if (resolution.kind === "none") {
+    return `DeepScope found no Python ${MINIMUM_PYTHON} or later that runs${resolution.tried.length > 0 ? ` (tried ${resolution.tried.length})` : ""}.`;
+  }
+  const { python, facts } = resolution.interpreter;
+  switch (resolution.verdict) {
     case "tooOldPython":
       return `DeepScope needs Python ${MINIMUM_PYTHON} or later; ${python} is ${facts.python}.`;
     case "noDeepScope":
@@ -110,6 +104,9 @@ function runTask(command: string, args: string[], cwd: string): Promise<number> 
         resolve(event.exitCode ?? 1);
       }
     });
-    vscode.tasks.executeTask(task).then(undefined, reject);
+    vscode.tasks.executeTask(task).then(undefined, (error: unknown) => {
+      ended.dispose();
+      reject(error instanceof Error ? error : new Error(String(error)));
+    });
   });
 }

@@ -16,6 +16,9 @@ export type Resolution =
   | { readonly kind: "none"; readonly tried: readonly string[] }
   | { readonly kind: "restricted" };
 
+/** What was found in place of an interpreter that will do. */
+export type Missing = Extract<Resolution, { kind: "lacking" | "none" }>;
+
 export interface Interpreter extends Candidate {
   readonly facts: Facts;
 }
