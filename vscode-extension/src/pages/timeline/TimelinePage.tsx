@@ -110,7 +110,7 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
   };
   const show = (one: Found): void => jump(spotOf(one), one.slice);
   const step = (forward: boolean): void => {
-    const next = finder.step(forward, chosen, stage?.motion.view.begin ?? 0);
+    const next = finder.step(forward, stage?.motion.view.begin ?? 0);
     if (next !== undefined) {
       jump(spotOf(next), next.slice, false);
     }

@@ -54,11 +54,6 @@ export class Loader {
     this.isEnded = true;
   }
 
-  /** Whether all that is seen is there. */
-  get isIdle(): boolean {
-    return this.wishes.length === 0 && this.underWay.size === 0;
-  }
-
   private next(view: View, level: number, tracks: readonly number[]): Wish[] {
     const middle = (view.begin + view.end) / 2;
     const views: readonly (readonly [View, number])[] = [

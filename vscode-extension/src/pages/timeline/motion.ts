@@ -70,7 +70,8 @@ export class Motion {
     const passed = this.last === undefined ? 16 : Math.min(now - this.last, LONGEST_FRAME_MS);
     for (const [key, since] of this.held) {
       if (now - since > HOLD_MS) {
-        this.carry(key, passed / 1000, place);
+        const seconds = passed / 1000;
+        this.move(key, 2 ** (ZOOM_RATE * seconds), PAN_RATE * seconds, place);
       }
     }
     if (this.view !== this.goal) {
@@ -82,16 +83,21 @@ export class Motion {
     return isMoving;
   }
 
-  private carry(key: Held, seconds: number, place: number): void {
+  /** Moves as a key says: zooms by a factor around a part of the width, or pans by a part of the width. */
+  move(key: Held, factor: number, part: number, place: number): void {
     switch (key) {
       case "in":
-        { this.zoom(2 ** (-ZOOM_RATE * seconds), place); return; }
+        this.zoom(1 / factor, place);
+        break;
       case "out":
-        { this.zoom(2 ** (ZOOM_RATE * seconds), place); return; }
+        this.zoom(factor, place);
+        break;
       case "left":
-        { this.pan(-PAN_RATE * seconds); return; }
+        this.pan(-part);
+        break;
       case "right":
-        { this.pan(PAN_RATE * seconds); return; }
+        this.pan(part);
+        break;
     }
   }
 }

@@ -19,7 +19,7 @@ export interface Finder {
   /** The number of the chosen one among all, from 1 on; 0 where none of them is chosen, or its number is not known. */
   readonly number: number;
   /** The one behind or before the chosen one, else behind or before a time; undefined where there is none. */
-  step(forward: boolean, chosen: number | undefined, ns: number): Found | undefined;
+  step(forward: boolean, ns: number): Found | undefined;
 }
 
 export function useFinder(of: Timeline, choice: Choice, words: Address["words"], chosen: number | undefined): Finder {
@@ -47,7 +47,7 @@ export function useFinder(of: Timeline, choice: Choice, words: Address["words"],
     matches,
     problem: answered?.state === "failed" ? answered.message : "",
     number: index >= 0 && starts.length === 0 ? index + 1 : 0,
-    step: (forward, _, ns) => {
+    step: (forward, ns) => {
       const found = matches?.found ?? [];
       if (index >= 0) {
         const next = found[index + (forward ? 1 : -1)];

@@ -59,38 +59,31 @@ function act(stage: Stage, action: Action, done: Done, isRepeated: boolean): voi
   switch (action.type) {
     case "hold":
       if (!isRepeated) {
-        nudge(stage, action.key);
+        stage.motion.move(action.key, ZOOM, PAN, stage.pointerPlace);
         stage.motion.hold(action.key);
       }
-      return;
+      break;
     case "scroll":
-      { stage.scroll(action.by); return; }
+      stage.scroll(action.by);
+      break;
     case "beside":
-      { done.choose(action.direction); return; }
+      done.choose(action.direction);
+      break;
     case "search":
-      return document.getElementById("timeline-search")?.focus();
+      document.getElementById("timeline-search")?.focus();
+      break;
     case "next":
-      { done.step(true); return; }
+      done.step(true);
+      break;
     case "previous":
-      { done.step(false); return; }
+      done.step(false);
+      break;
     case "whole":
     case "fit":
     case "mark":
     case "help":
     case "close":
-      { done[action.type](); return; }
-  }
-}
-
-function nudge({ motion, pointerPlace }: Stage, key: "in" | "out" | "left" | "right"): void {
-  switch (key) {
-    case "in":
-      { motion.zoom(1 / ZOOM, pointerPlace); return; }
-    case "out":
-      { motion.zoom(ZOOM, pointerPlace); return; }
-    case "left":
-      { motion.pan(-PAN); return; }
-    case "right":
-      { motion.pan(PAN); return; }
+      done[action.type]();
+      break;
   }
 }
