@@ -1,6 +1,5 @@
 /** What VS Code puts into the page of a webview. */
 declare function acquireVsCodeApi(): {
   postMessage(message: unknown): void;
-  getState(): unknown;
   setState(state: unknown): void;
 };

@@ -56,10 +56,6 @@ export class LanguageServer implements vscode.Disposable {
     });
   }
 
-  get isRunning(): boolean {
-    return this.client?.state === State.Running;
-  }
-
   /** Starts the server with an interpreter, in place of one that runs. */
   start(interpreter: Interpreter, cwd: string): Promise<void> {
     return this.inTurn(() => this.run(interpreter, cwd));

@@ -19,14 +19,9 @@ export interface FrameClick {
 
 /** A click on a frame, its line counted from 1; undefined for any other message. */
 export function readFrameClick(given: unknown): FrameClick | undefined {
-  let click;
-  try {
-    click = frameClick(given, "message");
-  } catch {
-    return undefined;
-  }
-  const isName = click.filename !== "" && click.filename.length <= FILENAME_LIMIT && !click.filename.includes("\0");
-  return isName ? { filename: click.filename, line: click.line + 1 } : undefined;
+  const { filename = "", line = 0 } = readOr(frameClick, given) ?? {};
+  const isName = filename !== "" && filename.length <= FILENAME_LIMIT && !filename.includes("\0");
+  return isName ? { filename, line: line + 1 } : undefined;
 }
 
 /** What `webviews/tensorboard.ts` says in TensorBoard's pages when a key of the editor's is pressed there. */
