@@ -1,7 +1,7 @@
 /** The lines: their files, their text with numbers in the margin, and all that is known of one of them. */
 
 import type { JSX } from "preact";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { choiceOf, go, useAddress, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type FileText, type Lines, type Rest } from "../contract";
 import { Answer } from "../parts/Answered";
@@ -15,11 +15,11 @@ import { ColumnsMenu } from "./ColumnsMenu";
 import { FileTree } from "./FileTree";
 import { LinePanel } from "./LinePanel";
 import { SourceView } from "./SourceView";
-import { useIsNarrow } from "./useIsNarrow";
 import "./lines.css";
 
 /** The address's word for the work of no user line. */
 const NONE = "none";
+const NARROW = "(max-width: 1180px)";
 const VIEWS = [
   ["tree", "Files"],
   ["list", "All lines"],
@@ -211,6 +211,18 @@ function Details({ address, file, line, hasText }: DetailsProps): JSX.Element {
     true,
   );
   return <Answer of={found}>{(details) => <LinePanel of={details} address={address} hasText={hasText} />}</Answer>;
+}
+
+/** Whether the panes stand below each other. */
+function useIsNarrow(): boolean {
+  const [isNarrow, setNarrow] = useState(() => window.matchMedia(NARROW).matches);
+  useEffect(() => {
+    const media = window.matchMedia(NARROW);
+    const changed = (): void => setNarrow(media.matches);
+    media.addEventListener("change", changed);
+    return () => media.removeEventListener("change", changed);
+  }, []);
+  return isNarrow;
 }
 
 /** The line that costs most, or has most below it. */

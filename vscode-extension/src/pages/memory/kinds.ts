@@ -1,7 +1,7 @@
 /** What held memory: each kind always has the same colour. */
 
 import type { HeldPart } from "../contract";
-import type { StackPart } from "../parts/stackPart";
+import type { StackPart } from "../parts/StackBar";
 
 const TONES: Readonly<Record<string, string>> = {
   parameters: "tone0",

@@ -2,8 +2,15 @@
 
 import type { JSX } from "preact";
 import { share } from "../words";
-import type { StackPart } from "./stackPart";
 import "./chart.css";
+
+/** A part of a whole that is shown as one bar. */
+export interface StackPart {
+  readonly name: string;
+  readonly value: number;
+  /** `tone0`, a class with a colour. */
+  readonly tone: string;
+}
 
 interface Props {
   readonly parts: readonly StackPart[];
