@@ -53,8 +53,8 @@ export function change(box: Pick<Box, "value" | "before">, root: Pick<Box, "valu
   return Math.max(-1, Math.min(1, (box.value - box.before) / whole));
 }
 
-const FULL = 0.1;
 /** From this share of the whole on a change has the deepest colour. */
+const FULL = 0.1;
 const RED = [178, 24, 43] as const;
 const BLUE = [33, 102, 172] as const;
 const NEUTRAL = [242, 242, 242] as const;

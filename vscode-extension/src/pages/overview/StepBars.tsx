@@ -23,9 +23,9 @@ const WIDEST = 78;
 /** Pixels of a bar with its gap; a chart of few steps is not drawn out. */
 const BESIDE = 110;
 const LEAST = 320;
+/** With more steps there is no room for words at each. */
 const WITH_TIMES = 24;
 const WITH_NUMBERS = 40;
-/** With more steps there is no room for words at each. */
 
 export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element {
   const address = useAddress();

@@ -11,7 +11,7 @@ const LEAST_LABEL = 26;
 const LEAST_ROW = 12;
 const FONT = 11;
 const SPACE = 4;
-/** So many slices of a row stand in one pixel at most. */
+/** The colour's number of what a search does not find. */
 const DIM = -1;
 
 export function drawTracks(context: CanvasRenderingContext2D, scene: Scene): void {

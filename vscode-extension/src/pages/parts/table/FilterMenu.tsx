@@ -7,8 +7,8 @@ import { Menu } from "./Menu";
 import { isNumber } from "./rows";
 import { amount, type Condition, type Filter } from "./state";
 
+/** Of a column with more different words none can be chosen. */
 const MOST_WORDS = 16;
-/** Different words of a column of which each can be chosen. */
 
 interface Props {
   readonly of: Table;

@@ -4,12 +4,12 @@ import type { Column, Table } from "../../contract";
 import { words } from "../../words";
 import { isNumber } from "./rows";
 
-const LOOKED_AT = 400;
 /** Rows whose texts count: the first ones, which are the largest. */
+const LOOKED_AT = 400;
 const MOST = 260;
 const PADDING = 22;
-const HEAD = 34;
 /** Of a head: the padding and the mark of the order. */
+const HEAD = 34;
 const TABULAR = 1.06;
 
 /** By a column's key its width in pixels. The first column and columns of text take what is left. */
