@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from deepscope.comparison import Comparison, Difference, compare
+from deepscope.comparison import Comparison, Difference
 from deepscope.comparison.compare import FailOverVerdict
 from deepscope.comparison.noise import CONFIDENCE
 from deepscope.comparison.pairing import share_few_lines, shared_lines
@@ -35,7 +35,7 @@ def comparison_object(
 ) -> dict[str, Any]:
     """The comparison as dicts and lists, described in docs/report.md."""
     rows = comparison.rows[:limit] if limit else comparison.rows
-    found: dict[str, Any] = {
+    return {
         "format": COMPARISON_FORMAT,
         "metric": comparison.after[0].metric,
         "by": comparison.by,
@@ -49,16 +49,7 @@ def comparison_object(
         "of": len(comparison.rows),
         "fail_over": None if verdict is None else {"percent": verdict.percent, "failed": verdict.reasons},
         "rows": [_row(row, comparison) for row in rows],
-        "old": {"path": comparison.before[0].trace.path, "step_ns": comparison.step.before_ns},
-        "new": {"path": comparison.after[0].trace.path, "step_ns": comparison.step.after_ns},
     }
-    if comparison.by == "line":
-        own = comparison
-        if comparison.number != "self":
-            own = compare(comparison.before, comparison.after, number="self")
-        lines = sorted(own.rows, key=lambda row: -abs(row.change_ns))
-        found["lines"] = [_older(row) for row in (lines[:limit] if limit else lines)]
-    return found
 
 
 def comparison_text(
@@ -119,7 +110,7 @@ def noise_words(comparison: Comparison) -> str:
     """What the intervals rest on."""
     if not comparison.has_intervals:
         return (
-            "a run of one step, or without steps, tells of no spread: no interval can be given and no change is called"
+            "a run of one step, or without steps, has no spread: no interval can be given and no change is called"
             " significant; record several steps, or give several runs of each side"
         )
     share = number_text(comparison.run_noise, "share")
@@ -263,29 +254,17 @@ def _row(row: Difference, comparison: Comparison) -> dict[str, Any]:
     found = {**_numbers(row), "status": row.status}
     if comparison.by != "line":
         return {"name": row.name, "label": readable(row.name), **found}
-    before = row.before
+    place, before = row.place, row.before
+    path, line = ("", 0) if place is None else (place.path, place.record.line)
     return {
-        **_line_keys(row),
+        "file": path,
+        "line": line,
+        "function": row.name,
+        "text": row.text,
         **found,
         "before_file": before.path if before is not None else None,
         "before_line": before.record.line if before is not None else None,
         "edited": row.is_edited,
-    }
-
-
-def _line_keys(row: Difference) -> dict[str, Any]:
-    place = row.place
-    path, line = ("", 0) if place is None else (place.path, place.record.line)
-    return {"file": path, "line": line, "function": row.name, "text": row.text}
-
-
-def _older(row: Difference) -> dict[str, Any]:
-    """A row as JSON had it before it had intervals."""
-    return {
-        **_line_keys(row),
-        "old_ns": None if row.status == "new" else row.before_ns,
-        "new_ns": None if row.status == "gone" else row.after_ns,
-        "change_ns": row.change_ns,
     }
 
 
