@@ -66,7 +66,7 @@ def test_jobs_are_listed_as_json(tmp_path):
     assert waiting["pids"] == [job.pid]
     assert Path(waiting["program"]).name == "train.py"
     assert Path(waiting["folder"]) == tmp_path / "deepscope_logs"
-    assert (waiting["ranks"], waiting["world_size"], waiting["state"]) == ([0], 1, "dormant")
+    assert (waiting["ranks"], waiting["world_size"], waiting["state"]) == ([0], 1, "idle")
     assert waiting["step"] >= 2
     assert waiting["step_ns"] > 0
 

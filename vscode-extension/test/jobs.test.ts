@@ -10,7 +10,7 @@ const JOB: Job = {
   world_size: 4,
   step: 12_345,
   step_ns: 2_340_000,
-  state: "dormant",
+  state: "idle",
 };
 
 describe("jobs that wait", () => {
@@ -27,7 +27,7 @@ describe("jobs that wait", () => {
   it("are told by process, step and ranks", () => {
     expect(jobRow(JOB)).toEqual({
       label: "train.py",
-      description: "pid 4711, step 12,345 of 2.3 ms, 2 of 4 ranks, dormant",
+      description: "pid 4711, step 12,345 of 2.3 ms, 2 of 4 ranks, idle",
       detail: "/home/me/train.py · /home/me/deepscope_logs",
       job: JOB,
     });

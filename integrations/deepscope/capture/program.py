@@ -47,14 +47,14 @@ class Span:
     ) -> None:
         self.traces: list[Path] = []
         self._on_demand = OnDemand(folder, filename=filename, **options)
-        self._dormant = self._on_demand.dormant
+        self._idle = self._on_demand.idle_recorder
         self._delay = delay
         self._seconds = seconds
         self._is_over = threading.Event()
         self._is_saved = threading.Event()
         self._is_open = threading.Event()
-        self._dormant.on_open = self._is_open.set
-        self._dormant.on_over = self._tell_over
+        self._idle.on_open = self._is_open.set
+        self._idle.on_over = self._tell_over
 
     def __enter__(self) -> Span:
         import deepscope.capture.recorder  # noqa: F401  not when it is time
@@ -67,14 +67,14 @@ class Span:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._is_over.set()
-        self._dormant.finish()
+        self._idle.finish()
         self._on_demand.end_run()
-        answer = self._dormant.answer(ControlRequest("look"))
-        if answer.state == "dormant":
+        answer = self._idle.answer(ControlRequest("look"))
+        if answer.state == "idle":
             warn(f"nothing was recorded: the program ended before the {self._delay:g} s of --after were over")
             return
         self._is_saved.wait()
-        self.traces += [Path(one) for one in self._dormant.answer(ControlRequest("look")).traces]
+        self.traces += [Path(one) for one in self._idle.answer(ControlRequest("look")).traces]
 
     def _tell_over(self) -> None:
         self._is_saved.set()
@@ -83,10 +83,10 @@ class Span:
     def _run(self) -> None:
         if self._is_over.wait(self._delay):
             return
-        self._dormant.answer(ControlRequest("now", id=_ID, warmup=0))
+        self._idle.answer(ControlRequest("now", id=_ID, warmup=0))
         self._is_open.wait()
         if not self._is_over.wait(self._seconds):
-            self._dormant.answer(ControlRequest("stop", id=_ID))
+            self._idle.answer(ControlRequest("stop", id=_ID))
 
 
 _RECORDER = "deepscope.capture.recorder"

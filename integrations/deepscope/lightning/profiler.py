@@ -135,7 +135,7 @@ class DeepProfiling(_LightningProfiler):
     def traces(self) -> list[Path]:
         """The files that this process wrote in the newest run, by stage, oldest first; complete after the run."""
         recorders = [recorder for windows in self._windows.values() for recorder in windows.recorders]
-        asked = [] if self._control is None else self._control.dormant.traces
+        asked = [] if self._control is None else self._control.idle_recorder.traces
         return [*(path for recorder in recorders for path in recorder.traces), *asked]
 
     def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
@@ -342,7 +342,7 @@ class DeepProfiling(_LightningProfiler):
             self._finish(complete=False)
         self._disarm()
         if self._control is not None:
-            self._control.dormant.make = self._control.make_recorder  # and not this profiler, with its Trainer
+            self._control.idle_recorder.make = self._control.make_recorder  # and not this profiler, with its Trainer
         process.end_run()
 
     def _disarm(self) -> None:
@@ -366,7 +366,7 @@ class DeepProfiling(_LightningProfiler):
         if self._armed.counted is not None:
             self._armed.counted.agree()  # there is a process group by then
         if self._control is not None:
-            return OnDemandStage(self._control.dormant, is_counted=counts(stage, run.trainer))
+            return OnDemandStage(self._control.idle_recorder, is_counted=counts(stage, run.trainer))
         if stage is Stage.FIT:
             self._planned = planned_batches(run.trainer)
         schedule = Schedule.of(self.options, batches_of(run.trainer, stage))

@@ -206,12 +206,12 @@ def open_control(folder: Path, name: str | None, options: Mapping[str, Any], mak
     control = current()
     if control is None:
         control = OnDemand(folder, filename=name, **options)
-        control.dormant.counted_by = "Lightning"
+        control.idle_recorder.counted_by = "Lightning"
         control.open(listen=lambda: None, counts_run=False)
     control.count_no_optimizers("Lightning")
-    control.dormant.make = make
-    control.dormant.folder = folder.absolute()
-    control.dormant.options = options
+    control.idle_recorder.make = make
+    control.idle_recorder.folder = folder.absolute()
+    control.idle_recorder.options = options
     return control
 
 

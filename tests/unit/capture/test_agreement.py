@@ -75,7 +75,7 @@ class Rank:
             accepted=not problem, is_late=problem, pid=self.entry.pid, rank=self.number, world_size=4, step=self.step,
             step_ns=int(self.length * 1e9) if self.step > 1 else 0, ends_ns=ends,
             now_ns=int(self.clock.now * 1e9) + 10**9,
-            state=state if self.order else "dormant", is_joined=self.joined > 0,
+            state=state if self.order else "idle", is_joined=self.joined > 0,
             traces=["t"] if self.closed is not None else [],
         )  # fmt: skip
 
@@ -171,7 +171,7 @@ def test_a_rank_that_does_not_record_does_not_keep_the_others_open():
                 number,
                 is_chosen,
             )
-            self.id, self.state = "", "dormant"
+            self.id, self.state = "", "idle"
 
         def ask(self, request):
             if request.kind == "now":

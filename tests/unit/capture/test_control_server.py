@@ -1,4 +1,4 @@
-"""The control server of a dormant recorder: who is let in, what is asked there, and which jobs have one."""
+"""The control server of an idle recorder: who is let in, what is asked there, and which jobs have one."""
 
 import json
 import os
@@ -146,15 +146,15 @@ def junk() -> st.SearchStrategy[bytes]:
 @settings(max_examples=300, deadline=None)
 @given(words=junk())
 def test_no_request_breaks_the_recorder(words):
-    dormant = IdleRecorder(lambda *_: pytest.fail("a recorder"), folder=Path("x"), options={}, facts=dict)
-    dormant.count = 10**6
+    idle = IdleRecorder(lambda *_: pytest.fail("a recorder"), folder=Path("x"), options={}, facts=dict)
+    idle.count = 10**6
     try:
         request = decode_request(words)
     except ControlError:
         return
-    answer = dormant.answer(request)
+    answer = idle.answer(request)
     assert len(encode(answer)) < 1 << 16
-    dormant.step()
+    idle.step()
 
 
 def test_junk_at_the_control_server_leaves_it_open_for_the_next(control, connect):
@@ -199,17 +199,17 @@ def test_options_that_are_wrong_are_told(control, connect):
 
 def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(control, connect, monkeypatch):
     """The process holds its interpreter's lock for longer than anybody waits, as torch does while it exports."""
-    asking, look, is_given_up = connect(), control.dormant._tell, threading.Event()
+    asking, look, is_given_up = connect(), control.idle_recorder._tell, threading.Event()
     asking._socket.settimeout(0.2)
 
     def slow():
         assert is_given_up.wait(60)
         return look()
 
-    monkeypatch.setattr(control.dormant, "_tell", slow)
+    monkeypatch.setattr(control.idle_recorder, "_tell", slow)
     with pytest.raises(control_server.SilentError):
         asking.ask(ControlRequest("look"))
-    monkeypatch.setattr(control.dormant, "_tell", look)
+    monkeypatch.setattr(control.idle_recorder, "_tell", look)
     is_given_up.set()
     asking._socket.settimeout(60)
     answer = asking.ask(ControlRequest("commit", "ab"))

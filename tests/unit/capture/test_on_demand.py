@@ -1,4 +1,4 @@
-"""Jobs that are asked while they run: the dormant recorder and its windows."""
+"""Jobs that are asked while they run: the idle recorder and its windows."""
 
 import signal
 import sys
@@ -29,7 +29,7 @@ def loop():
     return step
 
 
-def test_dormant_there_is_one_hook_and_one_waiting_thread(runtime, tmp_path):
+def test_idle_there_is_one_hook_and_one_waiting_thread(runtime, tmp_path):
     def hooks():
         tools = [sys.monitoring.get_tool(i) for i in range(6)] if sys.version_info >= (3, 12) else []
         return (
@@ -55,7 +55,7 @@ def test_dormant_there_is_one_hook_and_one_waiting_thread(runtime, tmp_path):
         assert frame.f_code.co_name == "accept"  # it waits in the system, without a time-out
         assert opened._control._socket.gettimeout() is None
         assert len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks) == post_hooks + 1
-        assert opened.dormant.count == 5
+        assert opened.idle_recorder.count == 5
     waiting.join(60)
     assert set(threading.enumerate()) <= threads  # those of earlier tests may have ended
     assert len(sys.modules["torch.optim.optimizer"]._global_optimizer_post_hooks) == post_hooks
@@ -204,7 +204,7 @@ def test_a_program_that_ends_as_its_span_is_to_begin_does_not_wait_for_it(runtim
     ending.join(60)
     assert not ending.is_alive()
     assert span.traces == []
-    assert not span._dormant.answer(ControlRequest("now", "ab", warmup=0)).accepted  # nothing begins any more
+    assert not span._idle.answer(ControlRequest("now", "ab", warmup=0)).accepted  # nothing begins any more
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -253,18 +253,18 @@ class Impatient:
 
 def test_a_step_that_waits_while_the_end_is_asked_for_does_not_wait_for_itself(control, connect):
     """The main thread gets the lock and, before its next instruction, the call that ends the window."""
-    dormant, asking, is_held = control.dormant, connect(), threading.Event()
-    dormant._lock = Impatient()
+    idle, asking, is_held = control.idle_recorder, connect(), threading.Event()
+    idle._lock = Impatient()
     assert asking.ask(ControlRequest("now", "ab", warmup=0)).accepted
     until = time.monotonic() + 60
     while asking.ask(ControlRequest("look")).state != "recording" and time.monotonic() < until:
         pass
 
     def end():
-        with dormant._lock:
+        with idle._lock:
             is_held.set()
             time.sleep(0.2)  # the step is at the lock by then
-            dormant._stop(ControlRequest("stop", "ab"))
+            idle._stop(ControlRequest("stop", "ab"))
 
     ending = threading.Thread(target=end)
     ending.start()
@@ -282,7 +282,7 @@ def test_a_window_by_time_that_ended_by_itself_is_no_error(control, connect):
     assert asking.ask(ControlRequest("commit", "ab")).accepted
     for _ in range(5):
         step()
-    control.dormant.cut_short("another stage of the Trainer begins")
+    control.idle_recorder.cut_short("another stage of the Trainer begins")
     ending = asking.ask(ControlRequest("end", "ab", step=9))
     assert ending.accepted, ending.problem
     assert asking.ask(ControlRequest("commit", "ab")).accepted
@@ -296,18 +296,18 @@ def test_a_window_by_time_that_ended_by_itself_is_no_error(control, connect):
 def test_steps_follow_the_optimizer_that_trains(control):
     first, second = loop(), loop()
     first(), second(), first(), second()
-    assert control.dormant.count == 2  # the second one of a GAN
+    assert control.idle_recorder.count == 2  # the second one of a GAN
     del first
     second()
-    assert control.dormant.count == 3  # the first one has gone
+    assert control.idle_recorder.count == 3  # the first one has gone
     third = loop()
     for _ in range(100):
         third()
-    assert control.dormant.count == 3 + 100 - 63  # the second one rests
+    assert control.idle_recorder.count == 3 + 100 - 63  # the second one rests
     control.step()
     third()
-    assert control.dormant.count == 3 + 100 - 63 + 1  # the program counts by itself
-    assert control.dormant.counted_by == "program"
+    assert control.idle_recorder.count == 3 + 100 - 63 + 1  # the program counts by itself
+    assert control.idle_recorder.counted_by == "program"
 
 
 def test_steps_that_the_program_tells_count_once(control, tmp_path):
@@ -317,8 +317,8 @@ def test_steps_that_the_program_tells_count_once(control, tmp_path):
     for _ in range(5):
         on_step()
     on_step.close()
-    assert control.dormant.count == 5
+    assert control.idle_recorder.count == 5
     with deepscope.profile(tmp_path / "own", wait=0, warmup=0, active=1) as prof:
         for _ in range(3):
             prof.step()
-    assert control.dormant.count == 8
+    assert control.idle_recorder.count == 8

@@ -1,1 +1,1 @@
-"""Recording a job that is already running: dormant until `deepscope attach` asks, and again after each window."""
+"""Recording a job that is already running: idle until `deepscope attach` asks, and again after each window."""

@@ -127,7 +127,7 @@ class ControlFiles:
             answer = self._answer(request)
             if answer.accepted and request.kind in {"start", "now"}:
                 self._asked = request.id
-            elif answer.state in {"saved", "failed", "dormant"}:
+            elif answer.state in {"saved", "failed", "idle"}:
                 self._asked = ""
         except DeepScopeError as error:
             answer = ControlAnswer(accepted=False, problem=str(error)[:1000])
@@ -144,7 +144,7 @@ class FileClient:
         self._ask = path.with_suffix(".ask")
         self._answer = path.with_suffix(".answer")
         self._asked = ""
-        self._state = "dormant"
+        self._state = "idle"
 
     def ask(self, request: ControlRequest) -> ControlAnswer:
         number = time.time_ns()

@@ -285,10 +285,10 @@ def _answer_of(process: Process, answer: Path, tell: Callable[[str], None]) -> s
             raise ControlError(f"process {process.pid} has ended")
         if waited > _SPEAK_AFTER_SECONDS and not is_told:
             is_told = True
-            tell(f"process {process.pid} has not let us in yet: it imports deepscope, or waits outside Python")
+            tell(f"process {process.pid} has not responded yet: it imports deepscope, or waits outside Python")
         if waited > _PATIENCE_SECONDS:
             raise ControlError(
-                f"process {process.pid} did not let us in within {_PATIENCE_SECONDS:.0f} s: it hangs, or waits"
+                f"process {process.pid} has not responded within {_PATIENCE_SECONDS:.0f} s: it hangs, or waits"
             )
         time.sleep(0.05)
     return str(json.loads(words).get("problem", ""))

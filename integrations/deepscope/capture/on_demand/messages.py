@@ -22,8 +22,8 @@ VERSION = 1
 LIMIT_BYTES = 1 << 16
 """Of one message."""
 
-State: TypeAlias = Literal["dormant", "asked", "recording", "saving", "saved", "failed"]
-"""What becomes of the newest request; `dormant` before the first one, and again after one was dropped."""
+State: TypeAlias = Literal["idle", "asked", "recording", "saving", "saved", "failed"]
+"""What becomes of the newest request; `idle` before the first one, and again after one was dropped."""
 
 Kind: TypeAlias = Literal["look", "start", "end", "commit", "now", "stop", "drop"]
 """`look`: only tell where the job stands. `start`, `end`: propose the step at which a window begins, or ends; `commit`:
@@ -72,7 +72,7 @@ class ControlAnswer(msgspec.Struct, omit_defaults=True):
     """The same for all ranks of a job."""
     folder: str = ""
     """Where the traces go."""
-    state: State = "dormant"
+    state: State = "idle"
     id: str = ""
     """Of the newest request."""
     step: int = 0

@@ -64,7 +64,7 @@ class OnDemand:
         """Why there is no control."""
         self._name = filename
         self._kind = control
-        self.dormant = IdleRecorder(
+        self.idle_recorder = IdleRecorder(
             self.make_recorder,
             folder=current_folder() / folder,
             options=dict(options),
@@ -92,7 +92,7 @@ class OnDemand:
 
     def count_run(self) -> None:
         """Begin with the counters of the whole run, if the options ask for them and this rank records."""
-        options = checked_options(self.dormant.options)
+        options = checked_options(self.idle_recorder.options)
         if options.counters != "run":
             return
         from deepscope.capture.resources import counters_of_run
@@ -101,7 +101,7 @@ class OnDemand:
         session = RecordingSession(options, name=self._name, run_id=secrets.token_hex(6))
         session.begin()
         if session.is_chosen:
-            self._counters = counters_of_run(session, self.dormant.folder)
+            self._counters = counters_of_run(session, self.idle_recorder.folder)
         if self._counters is not None:
             self._counters.start()
 
@@ -138,19 +138,19 @@ class OnDemand:
         warn(f"this job cannot be recorded on demand: {problem}")
 
     def _new_control(self, kind: str) -> _Control:
-        dormant = self.dormant
+        idle = self.idle_recorder
         if kind == "files":
             from deepscope.capture.on_demand.control_files import ControlFiles
 
-            files = ControlFiles(dormant.folder, self._entry("files"), dormant.answer, dormant.let_go)
-            dormant.on_step = files.look
+            files = ControlFiles(idle.folder, self._entry("files"), idle.answer, idle.let_go)
+            idle.on_step = files.look
             return files
         if not hasattr(socket, "AF_UNIX"):
             raise ControlError("this system has no sockets that are files")
         from deepscope.capture.on_demand.control_server import ControlServer
 
         path = place_for_socket(os.getpid())
-        return ControlServer(path, self._entry(str(path)), dormant.answer, dormant.let_go)
+        return ControlServer(path, self._entry(str(path)), idle.answer, idle.let_go)
 
     def _entry(self, control: str) -> ControlEntry:
         pid = os.getpid()
@@ -162,7 +162,7 @@ class OnDemand:
             here=this_host(),
             host=socket.gethostname(),
             program=sys.argv[0] if sys.argv else "",
-            folder=str(self.dormant.folder),
+            folder=str(self.idle_recorder.folder),
             rank=facts["rank"],
             world_size=facts["world_size"],
             job=facts["job"],
@@ -171,21 +171,21 @@ class OnDemand:
         )
 
     def _stepped(self, leader: LeadingOptimizer, optimizer: Any, *_: Any) -> None:
-        if leader.leads(optimizer, may_change=not self.dormant.is_asked):
-            self.dormant.step()
+        if leader.leads(optimizer, may_change=not self.idle_recorder.is_asked):
+            self.idle_recorder.step()
 
     def step(self) -> None:
         """A step has ended and the next one begins; optimizers count no longer."""
         if self._leave is not None:
             self.count_no_optimizers("program")
-        self.dormant.step()
+        self.idle_recorder.step()
 
     def count_no_optimizers(self, counted_by: str) -> None:
         """Somebody else tells the steps from here on."""
         if self._leave is not None:
             self._leave()
             self._leave = None
-        self.dormant.counted_by = counted_by
+        self.idle_recorder.counted_by = counted_by
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> None:
         self.step()
@@ -194,7 +194,7 @@ class OnDemand:
         """Save a window that is open, and let nobody in any more."""
         global _current
         self.count_no_optimizers("")
-        self.dormant.finish()
+        self.idle_recorder.finish()
         self.end_run()
         control, self._control = self._control, None
         if control is not None:
@@ -220,7 +220,7 @@ class OnDemand:
         return Recorder(
             RecordingSession(options, name=self._name, run_id=run_id),
             plan,
-            folder=self.dormant.folder,
+            folder=self.idle_recorder.folder,
             first_step=first_step,
             is_abandoned=lambda: True,  # a recording of the program's own goes first
             counts_run=False,
@@ -232,7 +232,7 @@ _current: OnDemand | None = None
 
 def current() -> OnDemand | None:
     """The one of this process, if it is open."""
-    return _current if _current is not None and _current.dormant.is_of_this_process else None
+    return _current if _current is not None and _current.idle_recorder.is_of_this_process else None
 
 
 def tell_step() -> None:
@@ -307,7 +307,7 @@ def join(folder: str) -> None:
         import_module(module)
     if current() is None:
         made = OnDemand(Path(folder))
-        made.dormant.is_joined = True
+        made.idle_recorder.is_joined = True
         made.open(listen=lambda: _between_hooks(made))
         if not made.is_open:
             problem = made.problem
