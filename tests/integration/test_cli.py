@@ -93,7 +93,7 @@ def test_peaks_are_given_on_the_command_line(written: Path) -> None:
         "name": "CPU", "flops_per_s": {"float32": 1e11}, "memory_bytes_per_s": 2e10, "source": "given",
     }  # fmt: skip
     assert json.loads(run("report", str(written), "--format", "json").stdout)["peaks"] is None
-    assert "--peaks fp32=fast: 'fp32=fast' cannot be used; wanted is" in fails(
+    assert "--peaks fp32=fast: 'fp32=fast' cannot be used; expected a list" in fails(
         "report", str(written), "--peaks", "fp32=fast"
     )
 

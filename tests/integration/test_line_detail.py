@@ -1,4 +1,4 @@
-"""Where recording grows dear its detail is lowered, and what is still said is right."""
+"""Where recording grows expensive its detail is lowered, and what is still said is right."""
 
 from __future__ import annotations
 

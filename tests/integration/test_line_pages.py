@@ -34,7 +34,7 @@ FIELDS = {
     "copies": ("h2d_ns", "d2h_ns", "d2d_ns"),
 }
 LINES = 60
-"""Of a trace, the dearest."""
+"""Of a trace, the costliest."""
 
 
 @pytest.fixture(scope="module", params=each_trace())
@@ -95,7 +95,7 @@ def test_below_a_line_stands_what_the_report_of_the_line_shows(path: Path, monke
     for place, one in list(enumerate(lines_of(profile)))[:LINES]:
         same = [row for row in lines_of(profile) if (row.file, row.line) == (one.file, one.line)]
         if len({row.function for row in same}) < len(same):
-            continue  # the same function as a whole and by its line: the page shows the dearer one
+            continue  # the same function as a whole and by its line: the page shows the costlier one
         for fold in (False, True):
             asked = LineQuestion(file=one.file, line=one.line, function=one.function, fold=fold)
             found = line(OneProfile(profile), asked)

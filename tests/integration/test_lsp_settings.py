@@ -127,7 +127,7 @@ def test_peaks_give_a_line_its_word(root: Path, tmp_path: Path) -> None:
         async with editing(root, cache=tmp_path / "cache", settings={"inlayHints": "all"}) as editor:
             uri = editor.open(root / "train.py")
             await editor.until_ready()
-            assert "no word for what holds it back: the device's peaks are not known" in await editor.hover(uri, 6, 2)
+            assert "Cause: unknown, the device's peaks are not known" in await editor.hover(uri, 6, 2)
             for peaks, words in (
                 (
                     "fp32=10,bandwidth=1",

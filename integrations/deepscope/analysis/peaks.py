@@ -111,8 +111,8 @@ _NAMES = {
 _NAMES |= {name: name for name in _NAMES.values()}
 _BANDWIDTH = "bandwidth"
 _FORM = (
-    "wanted is such as 'fp32=67,bf16=989,bandwidth=3.35': 10^12 operations a second by type (fp64, fp32, tf32, bf16, "
-    "fp16, fp8), and 10^12 bytes a second"
+    "expected a list such as 'fp32=67,bf16=989,bandwidth=3.35': 10^12 operations a second by type (fp64, fp32, tf32, "
+    "bf16, fp16, fp8), and 10^12 bytes a second"
 )
 
 
@@ -130,7 +130,7 @@ def given_peaks(text: str) -> dict[str, float]:
         if not equals or not name or value is None:
             raise OptionError("peaks", text, f"{part!r} cannot be used; {_FORM}")
         if name in found:
-            raise OptionError("peaks", text, f"{word} is there twice")
+            raise OptionError("peaks", text, f"{word} is given twice")
         found[name] = value * _TERA
     return found
 

@@ -165,7 +165,7 @@ def _job_named(target: str, jobs: list[TrainingJob], problems: list[str], folder
         return matching[0]
     if matching:
         listed = "\n".join(f"  {_described(job)}" for job in matching)
-        raise ControlError(f"{target}: {len(matching)} jobs are meant; name one by its process:\n{listed}")
+        raise ControlError(f"{target}: {len(matching)} jobs match; name one by its process:\n{listed}")
     if problems:
         raise ControlError("; ".join(problems))
     known = "; `deepscope attach` lists those that can be recorded" if jobs else ""

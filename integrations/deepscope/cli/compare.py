@@ -80,7 +80,7 @@ def compare(
     verdict = None if fail_over is None else judge(comparison, fail_over)
     emit(_rendered(comparison, form, limit=limit, verdict=verdict))
     if verdict is not None and not comparison.has_intervals:
-        tell("--fail-over cannot judge: nothing tells of noise (see `noise`)")
+        tell("--fail-over cannot judge: the noise is unknown (see `noise`)")
     return SLOWER if verdict is not None and verdict.reasons else 0
 
 

@@ -205,7 +205,7 @@ def numbered(summaries: Sequence[RankSummary]) -> tuple[list[RankSummary], list[
         if one.rank < 0:
             continue
         if one.rank in first:
-            problem = f"claims to be rank {one.rank}, which {first[one.rank].path} is; left out"
+            problem = f"names itself rank {one.rank}, as {first[one.rank].path} does; it is left out"
             doubled.append(Failure(path=one.path, rank=one.rank, message=problem))
         else:
             first[one.rank] = one

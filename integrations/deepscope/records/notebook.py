@@ -1,4 +1,4 @@
-"""How a notebook shows a Profile: its dearest lines as a table of escaped text."""
+"""How a notebook shows a Profile: its costliest lines as a table of escaped text."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ LIBRARY_FROM = 0.05
 _WAITED_FROM = 100
 """Waits are named from one part in so many of the wall time on."""
 _NO_VERDICT = {
-    Reason.NO_PEAKS: f"no word, {Reason.NO_PEAKS}; --peaks takes them",
+    Reason.NO_PEAKS: f"no verdict, {Reason.NO_PEAKS}; --peaks takes them",
     Reason.NO_BYTES: f"{Reason.NO_BYTES}; --line opens it",
 }
 _TORCH_LAYERS = "torch.nn."
@@ -126,7 +126,7 @@ def _waited(profile: Profile) -> str:
     """The lines on which Python was off the CPU for long."""
     least = max(profile.totals.wall_ns // _WAITED_FROM, 1)
     kinds = (
-        ("blocked (asleep, or on a file, a network, a lock)", "blocked_ns"),
+        ("blocked (asleep, or on a file, a network, a lock, another thread)", "blocked_ns"),
         ("for data-loader workers", "loader_wait_ns"),
         ("for a core, while other work had them all", "core_wait_ns"),
     )

@@ -176,7 +176,7 @@ def about_line(profile: Profile, line: Line, tree: Node) -> Iterator[tuple[str, 
     if words := why_words(line, profile.peaks, on_device=profile.metric == "device"):
         yield "why", printable(words)
     elif (reason := no_word(line, profile.peaks)) != Reason.NO_COST:
-        yield "why", reason if reason == Reason.NO_BYTES else f"no word, {reason}"
+        yield "why", reason if reason == Reason.NO_BYTES else f"no verdict, {reason}"
 
 
 def _largest(tree: Node, limit: int) -> Node:

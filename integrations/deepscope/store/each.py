@@ -189,7 +189,8 @@ def _answer_of(future: Any, file: TraceFile, address: str, own: str) -> ReadAnsw
         raise OptionError(
             "scheduler",
             address,
-            f"the worker on {there.host} has deepscope {there.version}, here is {own}; they must agree",
+            f"the worker on {there.host} has deepscope {there.version}, this machine has {own}; "
+            "install the same version on both",
         )
     if not there.error:
         return there.body

@@ -90,7 +90,7 @@ def sentence(one: Try) -> str:
     if one.verdict == "slower":
         return f"slower by {round(100 * (1 / one.speedup - 1))}%, {losses}: {steps}"
     if one.verdict == "no gain":
-        return f"no gain, do not bother: {ratio}, {losses}"
+        return f"no gain: {ratio}, {losses}"
     return f"inconclusive: {ratio}, {losses}"
 
 

@@ -137,7 +137,8 @@ def test_what_gave_way_of_libraries_is_told_apart_from_the_users_code(tmp_path: 
     said = build_profile(read_trace(path)).trace.warnings
     assert len(said) == 3
     assert (
-        "library functions too dear to record, so that they stand at the lines that call them: b.py:7 forward" in said
+        "library functions too expensive to record, so that they stand at the lines that call them: b.py:7 forward"
+        in said
     )
-    assert any(one.startswith("lines of libraries were too dear to record") for one in said)
+    assert any(one.startswith("library lines were too expensive to record") for one in said)
     assert any("a.py:3 main" in one and "library" not in one for one in said)

@@ -30,7 +30,7 @@ def test_given_peaks_are_in_operations_and_bytes_a_second():
         ("fp32=inf", "'fp32=inf'"),
         ("fp32=67,speed=3", "'speed=3'"),
         ("fp32=67;bf16=989", "'fp32=67;bf16=989'"),
-        ("fp32=67,float32=68", "float32 is there twice"),
+        ("fp32=67,float32=68", "float32 is given twice"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_what_is_wanted(text, part):

@@ -1,4 +1,4 @@
-"""The thread that samples: from begin to end, seldom where samples are dear, and never at the run's cost."""
+"""The thread that samples: from begin to end, seldom where samples are expensive, and never at the run's cost."""
 
 from __future__ import annotations
 

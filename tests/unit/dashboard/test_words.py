@@ -73,8 +73,8 @@ def test_every_page_has_a_space_between_a_number_and_its_unit(question: str) -> 
     if question == "compare":
         asked = {"baseline": "old"}
     if question == "line":
-        dearest = max(profile.lines, key=lambda line: line.cost_ns)
-        asked = {"file": dearest.file, "line": dearest.line}
+        costliest = max(profile.lines, key=lambda line: line.cost_ns)
+        asked = {"file": costliest.file, "line": costliest.line}
     ask = QUESTIONS[question]
     answer = ask(library, get_type_hints(ask)["question"](**asked))
     told = list(sentences(answer.notes if question == "header" else answer))  # its facts name devices: an H100 80GB

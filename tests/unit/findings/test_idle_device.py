@@ -94,7 +94,7 @@ def test_a_gap_of_three_causes_is_shared_out_and_promised_once(tmp_path: Path):
 
 
 def recorded(entries: int, cost_ns: int) -> TraceBuilder:
-    """`steps(200)`, in which line 3 calls line 9 so often in each step, for 1 µs each, and recording is so dear."""
+    """`steps(200)`, in which line 3 calls line 9 so often in each step, for 1 µs each, and recording costs as much."""
     builder = steps(200)
     builder.metadata["deepscope"] = {"lines": {"cost_ns": cost_ns, "entries": 3 * (entries + 2)}}
     for number in range(3):

@@ -45,7 +45,7 @@ def test_of_two_files_that_claim_a_rank_the_first_is_taken_and_the_other_told() 
     assert [(row.rank, row.path) for row in report.ranks] == [(0, "/runs/0.json"), (1, "/runs/a.json")]
     (failure,) = report.failures
     assert (failure.path, failure.rank) == ("/runs/b.json", 1)
-    assert "claims to be rank 1, which /runs/a.json is" in failure.message
+    assert "names itself rank 1, as /runs/a.json does" in failure.message
 
 
 def test_a_file_without_a_rank_has_the_first_free_number() -> None:

@@ -1,4 +1,4 @@
-"""The summary at the end of a run: one screen, the dearest lines first, and where more is."""
+"""The summary at the end of a run: one screen, the costliest lines first, and where more is."""
 
 from __future__ import annotations
 

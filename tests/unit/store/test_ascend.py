@@ -190,7 +190,7 @@ def test_of_two_paths_with_the_tables_of_one_rank_the_first_counts_and_the_other
     assert [one.rank for one in read.summaries] == [1]
     (told,) = read.failures
     assert told.path.startswith(str(second))
-    assert "claims to be rank 1" in told.message
+    assert "names itself rank 1" in told.message
 
 
 def test_tables_stand_in_for_a_trace_that_is_missing(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_peaks_judge_a_profile_anew_whenever_it_is_loaded(tmp_path: Path, reads:
 
 
 def test_peaks_that_cannot_be_read_are_told_before_the_trace_is_read(tmp_path: Path, reads: list[str]) -> None:
-    with pytest.raises(OptionError, match="'fp32=fast' cannot be used; wanted is"):
+    with pytest.raises(OptionError, match="'fp32=fast' cannot be used; expected a list"):
         load_profile(write(tmp_path, 0), peaks="fp32=fast")
     assert not reads
 

@@ -26,7 +26,7 @@ def row(verdict, speedup=1.25, low=1.2, high=1.3, **fields):
     [
         (row("faster"), "faster by 20% (17 to 23%), losses identical: 10ms → 8ms a step"),
         (row("slower", 0.5, 0.4, 0.6), "slower by 100%, losses identical: 10ms → 20ms a step"),
-        (row("no gain", 1.0, 0.98, 1.02), f"no gain, do not bother: 1.00 {TIMES} (0.98 to 1.02), losses identical"),
+        (row("no gain", 1.0, 0.98, 1.02), f"no gain: 1.00 {TIMES} (0.98 to 1.02), losses identical"),
         (row("inconclusive", 1.0, 0.5, 2.0), f"inconclusive: 1.00 {TIMES} (0.50 to 2.00), losses identical"),
         (row("results differ", losses="different"), "RESULTS DIFFER: this is not the same training; 10ms → 8ms a step"),
         (Try(finding="", remedy="a: b", verdict="failed", reason="boom"), "failed"),

@@ -42,7 +42,7 @@ export class Attacher {
     if (problems.length > 0) {
       void notify("warning", `DeepScope: ${problemWords(problems)}.`);
     } else if (jobs.length === 0) {
-      void notify("info", "DeepScope: no job of yours waits to be recorded. Start one with: deepscope run --on-demand train.py");
+      void notify("info", "DeepScope: none of your jobs is waiting to be recorded. Start one with: deepscope run --on-demand train.py");
     }
     if (jobs.length === 0) {
       return;

@@ -299,10 +299,10 @@ def _slowest_function(facts: Facts) -> tuple[Location | None, list[Location], bo
         if sums.max() < enough:
             break
         at = called[of == sums.argmax()]
-        dearest = int(at[spent[at].argmax()])
+        costliest = int(at[spent[at].argmax()])
         is_own = 2 * int(here[at].sum()) >= int(spent[at].sum())
-        found = locations[paths.location[dearest]]
-        called_at.insert(0, locations[paths.location[paths.parent[dearest]]])
+        found = locations[paths.location[costliest]]
+        called_at.insert(0, locations[paths.location[paths.parent[costliest]]])
     return found, called_at, is_own
 
 

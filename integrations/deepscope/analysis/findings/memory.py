@@ -195,7 +195,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "recomputations_per_step": facts.per_step(int(calls[line])),
             },
             saving_ns=int(spent[line]),
-            remedy="If memory allows, checkpoint fewer blocks or none, or keep what is dear to compute "
+            remedy="If memory allows, checkpoint fewer blocks or none, or keep what is expensive to compute "
             "(`torch.utils.checkpoint.create_selective_checkpoint_contexts`)."
             + (f" Here that is {option.option}." if option is not None else ""),
         )

@@ -150,7 +150,7 @@ UNFUSED_OPTIMIZER = Rule("DS011", "Optimizer loops over parameters", _find_unfus
 ZEROED_GRADIENTS_WORTH = 0.02
 """A line is named if it would save at least this share of the wall time."""
 SMALL_NS = 3_000
-"""On the CPU, three of four fills take at most this: larger gradients are dearer to allocate anew than to fill."""
+"""On the CPU, three of four fills take at most this: larger gradients are costlier to allocate anew than to fill."""
 
 
 def _find_zeroed_gradients(facts: Facts) -> Iterator[Finding]:

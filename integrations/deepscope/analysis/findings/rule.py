@@ -10,7 +10,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.findings import severity_of
 
-_HARDLY_AWAITED = "; but the CPU hardly waits for the device, which has to be launched faster first"
+_HARDLY_AWAITED = "; but the CPU hardly waits for the device: launch its work faster first"
 
 
 @dataclass(frozen=True, slots=True)

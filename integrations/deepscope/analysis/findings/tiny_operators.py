@@ -57,9 +57,9 @@ _PENALTY = (
 MANY_PASSES = 4
 """So many backward passes before a step of an optimizer are what repeats the lines that run as often."""
 _IN_TURN = (
-    "Each turn needs the one before it. What does not goes before the loop, for all turns at once: a linear layer of "
-    "all inputs; `x.unbind(1)` gives their slices, with one gradient for all. `nn.GRU`, `nn.LSTM` and `nn.RNN` go "
-    "through a sequence in one call. Of a simulation run many side by side, in one batch."
+    "Each turn needs the one before it. Move what does not depend on it before the loop, for all turns at once: a "
+    "linear layer of all inputs; `x.unbind(1)` gives their slices, with one gradient for all. `nn.GRU`, `nn.LSTM` and "
+    "`nn.RNN` go through a sequence in one call. Of a simulation run many side by side, in one batch."
 )
 _LARGER_BATCHES = (
     "Take larger batches, and accumulate gradients over fewer of them: their sum is the same, but for `BatchNorm`'s "
@@ -74,7 +74,7 @@ class _Loop:
     line: int
     """Where it is named: the line that calls again and again, else the line of the loop that costs most."""
     members: list[int]
-    """The dearest first."""
+    """The costliest first."""
     saving_ns: int
     passes: int = 0
     """Of the backward passes of a step, if these repeat the lines."""

@@ -85,7 +85,7 @@ def _unused_results_remedy(one: UnusedResults) -> str:
             "a Hessian, and costs a backward pass, which the loss's own goes through once more."
         )
     if one.module == _ATTENTION and not one.whole:
-        return "Call the attention with `need_weights=False`: it averages its weights over the heads, for nobody."
+        return "Call the attention with `need_weights=False`: the average of its weights over the heads is never read."
     return (
         "Leave it out. If some steps use it (a metric that is logged now and then), compute it in those steps alone: "
         "`if step % N == 0:`."

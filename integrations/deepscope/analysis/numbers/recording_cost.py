@@ -23,7 +23,7 @@ from deepscope.trace.joins.nesting import open_around
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 
-_DEAREST_ENTRY_NS = 10**6
+_COSTLIEST_ENTRY_NS = 10**6
 """A thousand times the usual cost. A greater one is damage, and would overflow."""
 _ERROR = {"monitoring": 0.1, "settrace": 0.25}
 """Of the stated cost, by the kind of hooks (benchmarks/python_code.py)."""
@@ -48,7 +48,7 @@ def operator_cost_ns(trace: Trace) -> int:
 
 
 def _bounded(cost_ns: float) -> int:
-    return round(min(max(cost_ns, 0), _DEAREST_ENTRY_NS))
+    return round(min(max(cost_ns, 0), _COSTLIEST_ENTRY_NS))
 
 
 def cost_by_run(trace: Trace, scopes: Scopes, runs: LineRuns, operator_lines: Int64, extent: Extent) -> Int64:
@@ -173,7 +173,7 @@ def marked_costs(trace: Trace, extent: Extent = _WHOLE) -> tuple[Int64, Int64]:
     for name in distinct(trace.events.name[others], len(trace.strings)):
         told_ns[name] = parse_recording(trace.strings[name]) or 0
     marks = np.flatnonzero(np.where(others, told_ns[trace.events.name], 0))
-    return marks, np.minimum(told_ns[trace.events.name[marks]], _DEAREST_ENTRY_NS * 1000)
+    return marks, np.minimum(told_ns[trace.events.name[marks]], _COSTLIEST_ENTRY_NS * 1000)
 
 
 def runs_around(trace: Trace, events: Int64, runs: LineRuns) -> Int64:

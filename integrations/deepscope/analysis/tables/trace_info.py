@@ -20,9 +20,9 @@ _LARGEST = 2**53
 _NAMED = 3
 _OF_LIBRARY = "library"
 _LOWERED = {
-    _OF_LIBRARY: "library functions too dear to record, so that they stand at the lines that call them",
-    LOWERED_TO_LOOP: "too dear to record by the line, so that all of the loop stands at its first line",
-    LOWERED_TO_FUNCTION: "too dear to record by the line, so that all of the function stands at its first line",
+    _OF_LIBRARY: "library functions too expensive to record, so that they stand at the lines that call them",
+    LOWERED_TO_LOOP: "too expensive to record by the line, so that all of the loop stands at its first line",
+    LOWERED_TO_FUNCTION: "too expensive to record by the line, so that all of the function stands at its first line",
     LOWERED_TO_CALLER: "too many calls to record, so that they stand at the lines that call",
 }
 """By the way in which detail was lowered."""
@@ -137,7 +137,7 @@ def _warnings(header: Header, left_out: int) -> list[str]:
 def _lowered_words(header: Header) -> Iterator[str]:
     """What was recorded in less detail to keep the run fast: a sentence for each way."""
     if header.lines.libraries_ended:
-        yield "lines of libraries were too dear to record: from some time on they stand at the lines that call them"
+        yield "library lines were too expensive to record: from some time on they stand at the lines that call them"
     places: dict[str, list[str]] = {}
     for number, way in header.lines.lowered:
         row = header.scopes[number] if number < len(header.scopes) else None

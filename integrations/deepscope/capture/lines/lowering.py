@@ -1,4 +1,4 @@
-"""Detail gives way before training does: what is recorded of the dearest functions is lowered step by step."""
+"""Detail gives way before training does: what is recorded of the costliest functions is lowered step by step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deepscope.capture.lines.table import FunctionState, ScopeTable
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP
 
 _SHARE, _LARGER_SHARE = 0.8, 0.95
-"""The dearest functions that together have this share of the entries since the last look are lowered."""
+"""The costliest functions that together have this share of the entries since the last look are lowered."""
 _MOST = 4096
 """Functions that are lowered at one look."""
 _IN_A_HURRY = 1.0
@@ -46,7 +46,7 @@ class Switch(Protocol):
 
 
 class Lowering:
-    """Weighs the costs of one window when its overhead_budget says so, and lowers what is dearest."""
+    """Weighs the costs of one window when its overhead_budget says so, and lowers what is costliest."""
 
     def __init__(self, table: ScopeTable, stacks: Stacks, overhead_budget: OverheadBudget, switch: Switch) -> None:
         self._table = table
@@ -73,7 +73,7 @@ class Lowering:
         self._overhead_budget.add_set_up(thread_time_ns() - started)
 
     def _lower_libraries(self, spent: _Spent, stack: Stack, beyond: float) -> bool:
-        """Lines of libraries give way before the user's: the dearest functions, then all. False where none is left."""
+        """Lower lines of libraries before the user's: the costliest functions, then all. False where none is left."""
         libraries = [one for one in spent if one[1].is_library]
         if not libraries or self._table.libraries is None:
             return False
@@ -83,7 +83,7 @@ class Lowering:
             self._table.libraries, self._table.has_ended_libraries = None, True
             functions = [one for one in list(self._table.functions.values()) if one.is_library]
         else:
-            functions = list(_dearest(libraries, _SHARE))
+            functions = list(_costliest(libraries, _SHARE))
         for function in functions:
             function.holds, function.is_lowered = False, True
             for slot in function.lines.values():
@@ -94,11 +94,11 @@ class Lowering:
     def _lower_dearest(self, spent: _Spent, stack: Stack, beyond: float) -> bool:
         """Whether lines have been put on trial for it."""
         tries = beyond < _IN_A_HURRY
-        dearest = list(_dearest(spent, _SHARE))
-        is_hasty = not tries or len(dearest) > _MANY
+        costliest = list(_costliest(spent, _SHARE))
+        is_hasty = not tries or len(costliest) > _MANY
         if is_hasty:
-            dearest = list(_dearest(spent, _LARGER_SHARE))
-        lowered = [self._lower(function, stack, tries=tries, is_hasty=is_hasty) for function in dearest[:_MOST]]
+            costliest = list(_costliest(spent, _LARGER_SHARE))
+        lowered = [self._lower(function, stack, tries=tries, is_hasty=is_hasty) for function in costliest[:_MOST]]
         return not all(lowered)
 
     def _spent(self) -> _Spent:
@@ -153,7 +153,7 @@ class Lowering:
     def _silence_loops(self, function: FunctionState) -> bool:
         """Take the lines of loops without operators out of what is followed; False where there is none to take.
 
-        A loop that has hardly repeated stays: its inner loop is what is dear, and its other lines may be still to come.
+        A loop that has hardly repeated stays: its inner loop is expensive, and its other lines may be still to come.
         """
         if not self._switch.silences_loops(function):
             return False
@@ -224,7 +224,7 @@ class Lowering:
         self._stacks.end_lines(stack)
 
 
-def _dearest(spent: _Spent, share: float) -> Iterator[FunctionState]:
+def _costliest(spent: _Spent, share: float) -> Iterator[FunctionState]:
     left = share * sum(entries for entries, _ in spent)
     for entries, function in spent:
         if left <= 0:

@@ -20,11 +20,11 @@ from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 _LONG_NS = 4_000
 """Each of so many nanoseconds of work that is done once counts as a happening."""
 _GRACE_NS = 50_000_000
-"""Nobody minds so much, and a program may begin with its dearest lines."""
+"""Nobody minds so much, and a program may begin with its costliest lines."""
 _EVERY = 4096
 """Entries between two looks at what they cost."""
 _SCARCE = 0.6
-"""The part of `max_entries` from which on the dearest lines give way, so that the last entry is never used."""
+"""The part of `max_entries` from which on the costliest lines give way, so that the last entry is never used."""
 _SCARCITY = 25
 """Graces beyond the limit for each part of `max_entries` used past `_SCARCE`: ten when all are used."""
 
@@ -96,7 +96,7 @@ class OverheadBudget:
             return _SCARCITY * (lines / self._limits.max_entries - _SCARCE)
         share = self._limits.max_slowdown - 1
         if share == math.inf or recent_cost <= share * max(recent - recent_cost, 0):
-            return 0.0  # It was dear once and is not any more.
+            return 0.0  # It was expensive once and is not any more.
         cost += self._once_ns()
         return (cost - _GRACE_NS - share * max(moment - cost, 0)) / _GRACE_NS
 

@@ -217,7 +217,7 @@ class FunctionState:
         self.holds = False
         """Of a library's function: whether an operator has been seen in it."""
         self.is_lowered = False
-        """Of a library's function: whether it is left alone because it was too dear."""
+        """Of a library's function: whether it is left alone because it was too expensive."""
         self.meet: Callable[[FrameType], None] | None = None
         """Is told of a frame that starts."""
 

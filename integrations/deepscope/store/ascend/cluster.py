@@ -208,7 +208,7 @@ class Cluster:
         for rank, summary in other.ranks.items():
             own = self.ranks.setdefault(rank, summary)
             if own.folder != summary.folder:
-                why = f"{summary.folder}: claims to be rank {rank}, which {own.folder} is; left out"
+                why = f"{summary.folder}: names itself rank {rank}, as {own.folder} does; it is left out"
                 self.failures.append(Failure(path=summary.folder, rank=rank, message=why))
         self.failures += [one for one in other.failures if one not in self.failures]
         self.world_size = max(self.world_size, other.world_size)

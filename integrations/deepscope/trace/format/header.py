@@ -93,7 +93,8 @@ class Configuration:
         "The machine's counters beside the trace: in windows alone (`window`), from start to stop (`run`), or `off`.",
     )
     counter_interval: float = option(
-        0.1, "Seconds from sample to sample; more where samples are dear, so that they take half a percent of a core."
+        0.1,
+        "Seconds from sample to sample; more where samples are expensive, so that they take half a percent of a core.",
     )
     audit: bool = option(
         False, "Look at two steps behind the first window, operator by operator, for work that nobody needs."

@@ -28,7 +28,7 @@ from deepscope_lsp.engine.wording.hover_table import BaselineNumbers, numbers_ta
 TOP_COUNT = 5
 CALL_COUNT = 6
 SENTENCE_LENGTH = 600
-UNKNOWN = "nothing tells of noise (a run of one step), so that changes may be chance"
+UNKNOWN = "the noise is unknown (a run of one step): changes may be chance"
 CRITICAL_SHARE = 0.005
 """A line with less of the critical path is not said to be on it."""
 
@@ -148,7 +148,7 @@ def _cause(line: Line, scales: Scales) -> str:
     if word:
         return f"Cause: **{word}**" + (f": {markdown.plain(figures, SENTENCE_LENGTH)}" if figures else "")
     if no_word(line, scales.peaks) == Reason.NO_PEAKS:
-        return f"Cause: no word for what holds it back: {Reason.NO_PEAKS} (setting `deepscope.peaks`)"
+        return f"Cause: unknown, {Reason.NO_PEAKS} (setting `deepscope.peaks`)"
     return ""
 
 
@@ -288,9 +288,11 @@ def _remarks(line: Line, context: HoverContext) -> str:
     remarks = []
     if not (line.exact or line.fused):
         if line.of_loop:
-            remarks.append("The numbers are those of the whole loop: recording its lines was too dear.")
+            remarks.append("The numbers are those of the whole loop: recording each of its lines was too expensive.")
         elif is_recorded_by_line:
-            remarks.append("The numbers are those of the whole function: recording its lines was too dear.")
+            remarks.append(
+                "The numbers are those of the whole function: recording each of its lines was too expensive."
+            )
         else:
             remarks.append("The trace has no line scopes here: the numbers are those of the whole function.")
     if line.in_compiled_region and not is_told:

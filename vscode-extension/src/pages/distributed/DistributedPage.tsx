@@ -187,7 +187,7 @@ function Notes({ of }: { readonly of: Distributed }): JSX.Element {
         </p>
       )}
       {!of.knowsWaits && ranks.length > 1 && of.collectives.rows.length > 0 && (
-        <p class="note">Who waits for whom is not told here: it takes collectives that can be matched over the ranks of their group.</p>
+        <p class="note">Who waits for whom is unknown: no collectives could be matched over the ranks of their group.</p>
       )}
     </>
   );

@@ -24,7 +24,7 @@ export function ColumnsMenu({ columns, chosen, choose }: Props): JSX.Element {
                 value={chosen[key] === undefined ? "room" : chosen[key] ? "always" : "never"}
                 onChange={({ currentTarget: { value } }) => choose(changed(chosen, key, value))}
               >
-                <option value="room">with room</option>
+                <option value="room">if it fits</option>
                 <option value="always">always</option>
                 <option value="never">never</option>
               </select>{" "}
@@ -33,7 +33,7 @@ export function ColumnsMenu({ columns, chosen, choose }: Props): JSX.Element {
           ))}
           {Object.keys(chosen).length > 0 && (
             <button type="button" onClick={() => choose({})}>
-              As there is room
+              Choose by width
             </button>
           )}
         </>

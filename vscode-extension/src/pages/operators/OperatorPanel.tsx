@@ -108,11 +108,11 @@ function Opened({ asked, column }: { readonly asked: OperatorAsked; readonly col
         const at = (key: string): number => table.columns.findIndex((one) => one.key === key);
         const [words, time, calls] = [at(column), at("self_device_ns"), at("calls")];
         if (words < 0) {
-          return <p class="muted">The trace does not tell.</p>;
+          return <p class="muted">The trace has no shapes or stacks.</p>;
         }
         const rows = table.rows.slice(0, 40).map((row, number) => ({
           key: String(number),
-          label: String(row[words] ?? "") === "" ? "(not told)" : String(row[words]),
+          label: String(row[words] ?? "") === "" ? "(not recorded)" : String(row[words]),
           title: String(row[words] ?? ""),
           timeNs: Number(row[time] ?? 0),
           more: `${count(Number(row[calls] ?? 0))}×`,

@@ -38,7 +38,7 @@ export function DetailsPanel({ of, choice, details, jump, show, fit, seek }: Pro
           </div>
           {details.selfNs !== length && (
             <div>
-              <dt>Itself</dt>
+              <dt>Self time</dt>
               <dd title={exact(details.selfNs)}>{duration(details.selfNs)}</dd>
             </div>
           )}

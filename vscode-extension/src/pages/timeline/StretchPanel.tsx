@@ -26,7 +26,7 @@ export function StretchPanel({ of, sums, fit, clear, seek }: Props): JSX.Element
       <header>
         <h2 title={`${exact(sums.beginNs)} to ${exact(sums.endNs)}`}>In these {duration(length)}:</h2>
         <span>
-          {duration(work)} {hasDevice ? "device work" : "operators’ own time"}
+          {duration(work)} {hasDevice ? "device work" : "operators’ self time"}
           {sums.devices.map((device, at) => (
             <span key={device} class="muted">
               {" "}
@@ -54,7 +54,7 @@ export function StretchPanel({ of, sums, fit, clear, seek }: Props): JSX.Element
         />
         {sums.kernels.length > 0 && <Sums title="Kernels and copies" of={sums.kernels} whole={work} cell={(sum) => <Name of={sum} seek={seek} />} />}
         <Sums
-          title="Operators · own time"
+          title="Operators · self time"
           of={sums.operators}
           whole={sums.operators.reduce((sum, one) => sum + one.timeNs, 0)}
           cell={(sum) => <Name of={sum} seek={seek} />}

@@ -45,7 +45,7 @@ export function Toolbar({ of, rows, shown, chosen, choose, textOf, tools }: Prop
             ))}
             {Object.keys(chosen).length > 0 && (
               <button type="button" onClick={() => choose({})}>
-                As there is room
+                Choose by width
               </button>
             )}
           </>
