@@ -261,7 +261,7 @@ def test_a_worker_without_this_package_or_with_another_version_is_told(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(each, "_version", lambda: "9.9.9 (profiles 99)")
-        with pytest.raises(OptionError, match=r"has deepscope .* \(profiles \d+\), this machine has 9\.9\.9 .*same version"):
+        with pytest.raises(OptionError, match=r"has deepscope .* \(profiles \d+\), this machine has 9\.9\.9 .*same"):
             deepscope.load_profile(folder, cache=False, scheduler=workers.address)
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['deepscope'] = None")
     without = Cluster(tmp_path)

@@ -37,7 +37,7 @@ def test_peaks_that_cannot_be_read_are_named_and_left_out() -> None:
     settings, problems = read_settings({"peaks": "fp32=fast"})
     assert settings.peaks == ""
     (problem,) = problems
-    assert problem.startswith("deepscope.peaks: 'fp32=fast' cannot be used ('fp32=fast' cannot be used; expected a list ")
+    assert problem.startswith("deepscope.peaks: 'fp32=fast' cannot be used ('fp32=fast' cannot be used; expected ")
 
 
 def test_later_layers_win_and_null_leaves_the_earlier_alone() -> None:
