@@ -164,17 +164,20 @@ def __deepscope(told):
             if "torch" not in sys.modules:
                 problem = "it has not imported torch"
             else:
+                lent = []
                 try:
-                    from deepscope.capture.on_demand.start import join
-                except ImportError as error:
-                    if tuple(sys.version_info[:2]) != tuple(told["version"]) and not told["is_source"]:
-                        raise
-                    sys.path.append(told["site"])
                     try:
                         from deepscope.capture.on_demand.start import join
-                    finally:
-                        sys.path.remove(told["site"])
-                join(told["folder"])
+                    except ImportError as error:
+                        if tuple(sys.version_info[:2]) != tuple(told["version"]) and not told["is_source"]:
+                            raise
+                        lent.append(told["site"])
+                        sys.path.extend(lent)
+                        from deepscope.capture.on_demand.start import join
+                    join(told["folder"])
+                finally:
+                    for site in lent:
+                        sys.path.remove(site)
         except ImportError as error:
             problem = "deepscope cannot be imported there (%s); install it into that environment" % error
         except BaseException as error:
