@@ -52,6 +52,8 @@ class Span:
         self._seconds = seconds
         self._is_over = threading.Event()
         self._is_saved = threading.Event()
+        self._refusal = ""
+        """Why the window was not opened, as the recorder says."""
         self._is_open = threading.Event()
         self._idle.on_open = self._is_open.set
         self._idle.on_over = self._tell_over
@@ -71,7 +73,8 @@ class Span:
         self._on_demand.end_run()
         answer = self._idle.answer(ControlRequest("look"))
         if answer.state == "idle":
-            warn(f"nothing was recorded: the program ended before the {self._delay:g} s of --after were over")
+            ended = f"the program ended before the {self._delay:g} s of --after were over"
+            warn(f"nothing was recorded: {self._refusal or ended}")
             return
         self._is_saved.wait()
         self.traces += [Path(one) for one in self._idle.answer(ControlRequest("look")).traces]
@@ -83,7 +86,10 @@ class Span:
     def _run(self) -> None:
         if self._is_over.wait(self._delay):
             return
-        self._idle.answer(ControlRequest("now", id=_ID, warmup=0))
+        answer = self._idle.answer(ControlRequest("now", id=_ID, warmup=0))
+        if not answer.accepted:
+            self._refusal = answer.problem
+            return
         self._is_open.wait()
         if not self._is_over.wait(self._seconds):
             self._idle.answer(ControlRequest("stop", id=_ID))

@@ -207,6 +207,18 @@ def test_a_program_that_ends_as_its_span_is_to_begin_does_not_wait_for_it(runtim
     assert not span._idle.answer(ControlRequest("now", "ab", warmup=0)).accepted  # nothing begins any more
 
 
+def test_a_span_that_cannot_begin_says_why(runtime, tmp_path, monkeypatch):
+    asked = threading.Event()
+    monkeypatch.setattr("deepscope.capture.on_demand.idle_recorder.call_soon", lambda _: asked.set())
+    span = Span(tmp_path / "traces", 0.01, 60)
+    span.__enter__()
+    assert asked.wait(30)
+    while any(thread.name == "deepscope-span" for thread in threading.enumerate()):
+        time.sleep(0.01)
+    with pytest.warns(deepscope.RecordingWarning, match="nothing was recorded: .* no call on its main thread"):
+        span.__exit__(None, None, None)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_a_window_by_time_opens_reaches_the_program(control, connect, monkeypatch, number):
     """The window opens in a call from C, which no exception leaves."""
