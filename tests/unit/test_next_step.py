@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
+import subprocess
 from pathlib import Path
 
 import msgspec
@@ -121,7 +122,10 @@ def tried(verdict: str) -> Try:
 @pytest.mark.parametrize(
     ("verdicts", "words"),
     [
-        (["no gain", "faster"], "write it, then: deepscope verify --before HEAD -- train.py --epochs 1"),
+        (
+            ["no gain", "faster"],
+            "keep a copy of the program, write it, then: deepscope verify --before COPY -- train.py",
+        ),
         (["no gain", "inconclusive"], "try again"),
         (["no gain", "not applicable"], "leave the program as it is"),
     ],
@@ -129,6 +133,17 @@ def tried(verdict: str) -> Try:
 def test_what_was_tried_is_written_tried_again_or_left(verdicts: list[str], words: str, tmp_path: Path) -> None:
     command = Command.parsed(["train.py", "--epochs", "1"], working=tmp_path)
     assert after_tries([tried(one) for one in verdicts], command).startswith(words)
+
+
+def test_what_gains_is_proved_against_the_last_commit_where_there_is_one(tmp_path: Path) -> None:
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "a"],
+    ):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    command = Command.parsed(["train.py", "--epochs", "1"], working=tmp_path)
+    words = "write it, then: deepscope verify --before HEAD -- train.py --epochs 1"
+    assert after_tries([tried("faster")], command) == words
 
 
 def test_a_change_is_kept_only_if_it_gains() -> None:

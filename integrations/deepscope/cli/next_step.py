@@ -109,10 +109,14 @@ def after_ranks(report: RanksReport, paths: Sequence[str]) -> str:
 
 def after_tries(rows: Sequence[Try], command: Command) -> str:
     """Writing what gains and proving it; else leaving the program as it is."""
+    from deepscope.trials.revisions import is_in_git
+
     verdicts, words = {one.verdict for one in rows}, (command.target, *command.arguments)
     if "faster" in verdicts:
-        module = "-m " if command.is_module else ""
-        return f"write it, then: deepscope verify --before HEAD -- {module}{' '.join(map(quote, words))}"
+        program = f"{'-m ' if command.is_module else ''}{' '.join(map(quote, words))}"
+        if is_in_git(command.working):
+            return f"write it, then: deepscope verify --before HEAD -- {program}"
+        return f"keep a copy of the program, write it, then: deepscope verify --before COPY -- {program}"
     if "inconclusive" in verdicts:
         return "try again with a larger --budget, or when the machine has nothing else to do"
     return "leave the program as it is: nothing that was tried gains"

@@ -23,6 +23,11 @@ def root_of(working: Path, words: Sequence[str]) -> Path | None:
     return Path(found.strip())
 
 
+def is_in_git(folder: Path) -> bool:
+    """Whether a folder is in a git repository that has a commit."""
+    return _git(folder, "rev-parse", "--verify", "--quiet", "HEAD") is not None
+
+
 @contextmanager
 def sides(runs: ProgramRuns, before: str, after: str) -> Iterator[tuple[Side, Side]]:
     """Both sides; worktrees are removed at the end.
