@@ -402,9 +402,10 @@ def _tree(text: str) -> ast.Module | None:
 
 
 def forget_trees() -> None:
-    """Let go of the trees of all texts: they are a hundred times as large as these."""
+    """Let go of all texts and their trees, which are a hundred times as large."""
     _tree.cache_clear()
     _expressions.cache_clear()
+    _lines_of_long_statements.cache_clear()
 
 
 def _is_named(function: ast.expr, name: str) -> bool:
