@@ -216,7 +216,9 @@ _GROWN = (
     "Append the parts to a list, and call `torch.cat` or `torch.stack` once behind the loop; or write them into a "
     "tensor of the whole size."
 )
-_ONCE = "Copy it once, before the loop or the layers that use it, and hand it on; it stays in memory until its last use."
+_ONCE = (
+    "Copy it once, before the loop or the layers that use it, and hand it on; it stays in memory until its last use."
+)
 
 
 def _find_needless_copies(facts: Facts) -> Iterator[Finding]:
