@@ -34,7 +34,7 @@ class CostMarks:
         self._own_work_since: int | None = None
         """The thread's CPU time, once DeepScope is at its own work and from its last mark on."""
 
-    def beat(self, stack: Stack) -> None:
+    def note_event(self, stack: Stack) -> None:
         """An event of the hooks on the thread of `stack`, before anything comes of it."""
         if stack is self._own:
             now = perf_counter_ns()
@@ -61,7 +61,7 @@ class CostMarks:
 
         And for how long the thread was off the CPU: of what comes behind the last step's end the trace tells nothing.
         """
-        self.beat(self._own)
+        self.note_event(self._own)
         since, self._own_work_since = self._own_work_since, None
         if since is not None and self._threads.is_open:
             now = thread_time_ns()

@@ -338,12 +338,12 @@ class MonitoringHooks:
         fail, adopt, functions, stacks = self._fail, self.adopt, self._table.functions, self._stacks
         own, owner, foreign = self._threads.own, self._threads.owner, self._threads.foreign
         enter, set_line, getframe, disable = stacks.enter, stacks.set_line, sys._getframe, monitoring.DISABLE
-        overhead_budget, pay, beat = self._overhead_budget, stacks.marks.pay, stacks.marks.beat
+        overhead_budget, pay, note_event = self._overhead_budget, stacks.marks.pay, stacks.marks.note_event
 
         def go_on(function: FunctionState, frame: FrameType) -> Any:
             stack = own if get_ident() == owner else foreign()
             if stack is not None:
-                beat(stack)
+                note_event(stack)
                 if overhead_budget.unpaid >= UNPAID:
                     pay(stack)
                 if function.only_line and stacks.needs_no_events(stack, function):
@@ -376,7 +376,7 @@ class MonitoringHooks:
         fail, functions, stacks = self._fail, self._table.functions, self._stacks
         own, owner, foreign = self._threads.own, self._threads.owner, self._threads.foreign
         pulse, long_ns, clock, spare = stacks.marks.pulse, stacks.marks.long_ns, perf_counter_ns, stacks.spare
-        leave, leave_to, beat = stacks.leave, stacks.leave_to, stacks.marks.beat
+        leave, leave_to, note_event = stacks.leave, stacks.leave_to, stacks.marks.note_event
 
         def on_leave(code: CodeType, _offset: int, _value: Any) -> None:
             try:
@@ -410,7 +410,7 @@ class MonitoringHooks:
                 if id(code) in functions:
                     stack = own if get_ident() == owner else foreign()
                     if stack:
-                        beat(stack)
+                        note_event(stack)
                         leave_to(stack, code)
             except Exception as error:  # noqa: BLE001 - it would reach the user's code
                 fail(error)

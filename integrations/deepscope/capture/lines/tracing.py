@@ -420,7 +420,7 @@ class TracingHooks:
         frame.f_trace_lines = True
         entry = stack[-1] if stack else None
         if entry is not None and entry.code is frame.f_code:
-            self._stacks.marks.beat(stack)
+            self._stacks.marks.note_event(stack)
             loop = entry.function.loop_at(frame.f_lasti)
             self._stacks.set_line(stack, frame.f_lineno if loop is None else loop.line)
 
