@@ -37,14 +37,14 @@ def test_what_is_lent_is_there_until_the_process_has_joined(has_needs: bool, tmp
     (folder / "start.py").write_text(JOIN)
     if has_needs:
         (site / "only_here.py").write_text("joined = []\n")
-    told = {
+    instructions = {
         "folder": "traces",
         "site": str(site),
         "is_source": False,
         "version": list(sys.version_info[:2]),
         "answer": str(answer),
     }
-    script.write_text(injection._SCRIPT.replace("TOLD", repr(told)))
+    script.write_text(injection._SCRIPT.replace("INSTRUCTIONS", repr(instructions)))
     command = [sys.executable, "-I", "-S", "-c", PROGRAM, str(script)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

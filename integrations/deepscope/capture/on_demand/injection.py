@@ -156,7 +156,7 @@ _PATIENCE_SECONDS = 120.0
 _SPEAK_AFTER_SECONDS = 3.0
 
 _SCRIPT = """\
-def __deepscope(told):
+def __deepscope(given):
     import json, os, sys, threading
     def run():
         problem = ""
@@ -168,13 +168,13 @@ def __deepscope(told):
                 try:
                     try:
                         from deepscope.capture.on_demand.start import join
-                    except ImportError as error:
-                        if tuple(sys.version_info[:2]) != tuple(told["version"]) and not told["is_source"]:
+                    except ImportError:
+                        if tuple(sys.version_info[:2]) != tuple(given["version"]) and not given["is_source"]:
                             raise
-                        lent.append(told["site"])
+                        lent.append(given["site"])
                         sys.path.extend(lent)
                         from deepscope.capture.on_demand.start import join
-                    join(told["folder"])
+                    join(given["folder"])
                 finally:
                     for site in lent:
                         sys.path.remove(site)
@@ -182,13 +182,13 @@ def __deepscope(told):
             problem = "deepscope cannot be imported there (%s); install it into that environment" % error
         except BaseException as error:
             problem = "%s: %s" % (type(error).__name__, error)
-        beside = told["answer"] + ".new"
+        beside = given["answer"] + ".new"
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
             json.dump({"problem": problem}, stream)
-        os.replace(beside, told["answer"])
+        os.replace(beside, given["answer"])
     threading.Thread(target=run, name="deepscope-joining", daemon=True).start()
 try:
-    __deepscope(TOLD)
+    __deepscope(INSTRUCTIONS)
 finally:
     del __deepscope
 """
@@ -211,7 +211,7 @@ def inject(process: Process, folder: str, tell: Callable[[str], None] = lambda _
         "version": list(sys.version_info[:2]),
         "answer": str(answer),
     }
-    write_private(script, _SCRIPT.replace("TOLD", repr(instructions)).encode())
+    write_private(script, _SCRIPT.replace("INSTRUCTIONS", repr(instructions)).encode())
     try:
         _ask(process, script)
         problem = _answer_of(process, answer, tell)
