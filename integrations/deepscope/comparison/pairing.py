@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from deepscope.records import Line, Profile, SourceFile
 from deepscope.records.places import base_name, path_below
 from deepscope.remap import LineMap
-from deepscope.remap.diff import is_meaningful, telling_lines
+from deepscope.remap.diff import is_meaningful, shared_part, telling_lines
 from deepscope.trace.source_lines import source_lines
 
 ALIKE_RATIO = 0.3
@@ -83,6 +83,8 @@ def pair_files(old: Profile, new: Profile) -> dict[str, str]:
             if name and (partner := partner_of.get(name)) is not None:
                 pairs[file] = partner
                 del left[file], right[partner]
+    if not left or not right:
+        return pairs
     # Once for each file: every file is compared with every other one.
     telling = {file: telling_lines(text) for file in left if (text := _recorded_text(old, file)) is not None}
     there = {file: {line.strip() for line in _text(new, file)} for file in right}
@@ -91,7 +93,7 @@ def pair_files(old: Profile, new: Profile) -> dict[str, str]:
         wanted = telling.get(file)
         if wanted is None or not there[other]:
             return 1.0 if base_name(file) == base_name(other) else 0.0
-        return len(wanted & there[other]) / len(wanted) if wanted else 0.0
+        return shared_part(wanted, there[other])
 
     for ratio, is_same_name in ((ALIKE_RATIO, True), (RENAMED_RATIO, False)):
         for file in list(left):

@@ -56,8 +56,12 @@ def telling_lines(text: str) -> set[str]:
 
 def shared_ratio(recorded: str, lines: Sequence[str]) -> float:
     """The share of the recorded text's telling lines that stand in `lines` too, 0 to 1; 0 where none is telling."""
-    wanted = telling_lines(recorded)
-    return len(wanted & {line.strip() for line in lines}) / len(wanted) if wanted else 0.0
+    return shared_part(telling_lines(recorded), {line.strip() for line in lines})
+
+
+def shared_part(wanted: set[str], lines: set[str]) -> float:
+    """The share of the lines `wanted` that are among `lines`, 0 to 1; 0 where none is wanted."""
+    return len(wanted & lines) / len(wanted) if wanted else 0.0
 
 
 def _without_end(lines: Sequence[str]) -> list[str]:

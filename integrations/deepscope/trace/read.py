@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -113,9 +113,11 @@ def read_trace(
 
 def _decode_large(pieces: Pieces, columns: EventColumns, decoders: Decoders | None, workers: int) -> None:
     """Decodes a large trace by processes side by side, as far as they can; the rest is left in `pieces`."""
-    if decoders is not None or workers:
-        with nullcontext(decoders) if decoders is not None else Decoders(workers) as running:
-            decode_together(pieces, columns, running)
+    if decoders is not None:
+        decode_together(pieces, columns, decoders)
+    elif workers:
+        with Decoders(workers) as started:
+            decode_together(pieces, columns, started)
 
 
 @contextmanager

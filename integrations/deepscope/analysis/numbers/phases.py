@@ -19,7 +19,7 @@ from deepscope.analysis.ownership.owners import LineRuns, Operators
 from deepscope.analysis.ownership.training import StepSpans, Training
 from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_places, distinct_values, pick
-from deepscope.trace.joins.nesting import innermost
+from deepscope.trace.joins.nesting import innermost, open_around
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
@@ -129,9 +129,7 @@ def _annotated(trace: Trace, calls: CallForest, modules: ModuleScopes, training_
     outer = outer[here[outer] & ~calls.backward[outer] & (trace.events.kind[outer] != Kind.ANNOTATION)]
     if len(outer):
         marked = np.flatnonzero(by_event >= 0)
-        thread, start = trace.events.thread, trace.events.start_ns
-        around = innermost(start[outer], thread[outer], start[marked], trace.events.end_ns[marked], thread[marked])
-        enclosing = pick(by_event[marked], around)
+        enclosing = pick(by_event[marked], open_around(trace.events, outer, marked))
         by_event[outer[enclosing != _DATA]] = _FORWARD
     found = np.flatnonzero(by_event >= 0)
     return found, by_event[found]

@@ -193,9 +193,8 @@ _TF32 = re.compile(r"tf32|tensorop_s|s1688|s16816|bf16x", re.IGNORECASE)
 
 def _set_tf32(trace: Trace, work: Work, dtype: npt.NDArray[np.uint8]) -> None:
     rows = np.flatnonzero((dtype == DTYPES.index("float32")) & (work.kind == Kind.KERNEL))
-    names, place = distinct_places(trace.events.name[work.event[rows]])
-    is_tf32 = np.array([_TF32.search(trace.strings[name]) is not None for name in names.tolist()], np.bool_)
-    dtype[rows[is_tf32[place]]] = DTYPES.index("tf32")
+    is_tf32 = trace.named(work.event[rows], lambda name: _TF32.search(name) is not None)
+    dtype[rows[is_tf32]] = DTYPES.index("tf32")
 
 
 def _set_copies(trace: Trace, work: Work, moved: Int64) -> None:

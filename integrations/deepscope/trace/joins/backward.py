@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from deepscope.trace.arrays import distinct_values, first_with
+from deepscope.trace.arrays import distinct_places, distinct_values, first_with
 from deepscope.trace.joins.nesting import innermost, open_around
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Flows, Int64, Trace
@@ -40,11 +40,16 @@ def backward_partners(trace: Trace) -> tuple[Int64, Int64]:
     return roots, partner
 
 
+_KINDS = (is_backward_root, is_backward_node)
+
+
 def _marked(trace: Trace) -> tuple[Int64, Int64]:
     """The engine's spans and the autograd nodes, by name."""
     operators = np.flatnonzero(trace.events.kind == Kind.OPERATOR)
-    is_span, is_node = (trace.named(operators, is_meant) for is_meant in (is_backward_root, is_backward_node))
-    return operators[is_span], operators[is_node]
+    names, place = distinct_places(trace.events.name[operators])
+    words = [trace.strings[name] for name in names.tolist()]
+    is_span, is_node = (np.array([is_meant(word) for word in words], np.bool_) for is_meant in _KINDS)
+    return operators[is_span[place]], operators[is_node[place]]
 
 
 def _bare(events: Events, spans: Int64, nodes: Int64) -> Int64:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -149,7 +150,7 @@ class MomentColumns:
     def add_memory(self, args: list[Args], times: Int64, threads: Int32) -> None:
         """`[memory]` instants."""
         if args:
-            fields = [ints([getattr(one, name) for one in args]) for name in MEMORY_FIELDS]
+            fields = [ints(list(map(attrgetter(name), args))) for name in MEMORY_FIELDS]
             self._parts["memory"].append(np.stack((times, threads, *fields), axis=1))
 
     def add_counters(self, names: list[str], times: Int64, text: Buffer, strings: Interned) -> None:
