@@ -146,6 +146,11 @@ def test_what_gains_is_proved_against_the_last_commit_where_there_is_one(tmp_pat
     assert after_tries([tried("faster")], command) == words
 
 
+def test_a_copy_is_not_proposed_in_the_place_of_a_module(tmp_path: Path) -> None:
+    command = Command.parsed(["-m", "package.train"], working=tmp_path)
+    assert after_tries([tried("faster")], command).endswith("deepscope verify --before HEAD -- -m package.train")
+
+
 def test_a_change_is_kept_only_if_it_gains() -> None:
     assert after_verify(tried("faster")) == "keep the change"
     assert all(after_verify(tried(one)).startswith("take") for one in ("no gain", "slower", "results differ"))

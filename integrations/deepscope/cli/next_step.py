@@ -80,9 +80,16 @@ def _change(profile: Profile, codes: Sequence[str]) -> str:
     program = _program(profile)
     if answered := [code for code in dict.fromkeys(codes) if remedies_of(code)]:
         return f"deepscope try {' '.join(answered)} -- {program}"
-    if info.git_commit:
-        return f"change the line, then: deepscope verify --before HEAD -- {program}"
-    return f"keep a copy of the program, change the line, then: deepscope verify --before COPY -- {program}"
+    return _proof("change the line", program, is_in_git=bool(info.git_commit))
+
+
+def _proof(change: str, program: str, *, is_in_git: bool) -> str:
+    """Making a change and proving it; a copy can take the place of a file, but not that of a module."""
+    if is_in_git:
+        return f"{change}, then: deepscope verify --before HEAD -- {program}"
+    if program.startswith("-m "):
+        return f"commit the program to git, {change}, then: deepscope verify --before HEAD -- {program}"
+    return f"keep a copy of the program, {change}, then: deepscope verify --before COPY -- {program}"
 
 
 def after_comparison(comparison: Comparison) -> str:
@@ -114,9 +121,7 @@ def after_tries(rows: Sequence[Try], command: Command) -> str:
     verdicts, words = {one.verdict for one in rows}, (command.target, *command.arguments)
     if "faster" in verdicts:
         program = f"{'-m ' if command.is_module else ''}{' '.join(map(quote, words))}"
-        if is_in_git(command.working):
-            return f"write it, then: deepscope verify --before HEAD -- {program}"
-        return f"keep a copy of the program, write it, then: deepscope verify --before COPY -- {program}"
+        return _proof("write it", program, is_in_git=is_in_git(command.working))
     if "inconclusive" in verdicts:
         return "try again with a larger --budget, or when the machine has nothing else to do"
     return "leave the program as it is: nothing that was tried gains"

@@ -38,13 +38,15 @@ def sides(runs: ProgramRuns, before: str, after: str) -> Iterator[tuple[Side, Si
         after: the same; "" for the folder as it is.
 
     Raises:
-        OptionError: git knows no such revision.
+        OptionError: git knows no such revision, or a file is to take the place of a module.
     """
     with ExitStack() as end:
         found = []
         for option, word in (("before", before), ("after", after)):
             fill = None
             if word and (runs.command.working / word).is_file():
+                if runs.command.is_module:
+                    raise OptionError(option, word, "is a file, which cannot take a module's place; name a revision")
                 fill = _with_file(runs.command, runs.command.working / word)
             elif word:
                 fill = end.enter_context(_with_revision(runs.command.root, runs.folder / option, option, word))
