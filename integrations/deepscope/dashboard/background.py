@@ -53,8 +53,9 @@ class Background(Generic[K, T]):
                 raise CancelledLoadError(_CLOSED)
             job = self._jobs.get(key)
             if job is None:
-                job = self._jobs[key] = _Job(size)
+                job = _Job(size)
                 job.future = self._threads.submit(make, job.advance)
+                self._jobs[key] = job
             self._jobs.move_to_end(key)
             finished = [name for name, one in self._jobs.items() if one.future.done()]
             for old in finished[: -self._kept]:
