@@ -267,6 +267,9 @@ export class DashboardPanel implements vscode.Disposable, vscode.WebviewPanelSer
     for (let attempt = 1; ; attempt += 1) {
       try {
         await this.session.settled();
+        if (this.panel === undefined) {
+          throw new Error("the dashboard was closed"); // no server is started for nobody
+        }
         return await (await this.running()).ask(name, query);
       } catch (error) {
         if (!(error instanceof GoneError) || attempt === ATTEMPTS) {

@@ -4,7 +4,7 @@ import type { Run } from "../contract";
 import { withWords, type Address } from "./address";
 
 /** The address of this page for another run, all of it. */
-export function linkToRun(address: Address, { id }: Run): string {
+export function linkToRun(address: Address, { id }: Pick<Run, "id">): string {
   return withWords(address, { run: id, rank: "", stage: "", step: "", phase: "", module: "" });
 }
 

@@ -1,7 +1,8 @@
 /** What stands above the pages when the editor shows another run than they do. */
 
 import type { JSX } from "preact";
-import { go, useAddress, withWords } from "../app/address";
+import { go, useAddress } from "../app/address";
+import { linkToRun } from "../app/baselines";
 
 export function Newer({ forget }: { readonly forget: () => void }): JSX.Element | null {
   const address = useAddress();
@@ -9,7 +10,7 @@ export function Newer({ forget }: { readonly forget: () => void }): JSX.Element 
     return null;
   }
   const follow = (): void => {
-    go(withWords(address, { run: "", rank: "", stage: "", step: "", phase: "", module: "" }));
+    go(linkToRun(address, { id: "" }));
     forget();
   };
   return (
