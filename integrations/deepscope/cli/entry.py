@@ -193,7 +193,7 @@ def _as_option(name: str, value: object) -> str:
 
 
 def _print_error(message: str, code: int) -> int:
-    from deepscope.printable import printable
+    from deepscope.cli.output import tell
 
-    click.echo(f"deepscope: {printable(message)}", err=True)
+    tell(message)
     return code

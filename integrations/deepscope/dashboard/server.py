@@ -29,10 +29,11 @@ import msgspec
 from deepscope.dashboard.application import Application
 from deepscope.dashboard.library import Library
 
-POLICY = (
+POLICY_IN_FRAMES = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'none'"
 )
+POLICY = f"{POLICY_IN_FRAMES}; frame-ancestors 'none'"
 TOKEN_HEADER = "HTTP_X_DEEPSCOPE_TOKEN"  # noqa: S105  its name
 ASSETS = {
     "": ("index.html", "text/html; charset=utf-8"),

@@ -62,7 +62,7 @@ class DeepScopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
     def __init__(self, context: Any) -> None:
         from deepscope.dashboard.application import Application
         from deepscope.dashboard.library import Library
-        from deepscope.dashboard.server import POLICY, Pages
+        from deepscope.dashboard.server import POLICY_IN_FRAMES, Pages
 
         super().__init__(context)
         flags = context.flags
@@ -72,8 +72,7 @@ class DeepScopePlugin(base_plugin.TBPlugin):  # type: ignore[misc]
         self._library = Library(folders)
         self._presence = Presence(self._library)
         # Whoever may frame TensorBoard (a notebook, an editor) frames its tabs, too.
-        policy = POLICY.removesuffix("; frame-ancestors 'none'")
-        self._pages = Pages(Application(self._library), policy=policy, host="tensorboard")
+        self._pages = Pages(Application(self._library), policy=POLICY_IN_FRAMES, host="tensorboard")
 
     def get_plugin_apps(self) -> dict[str, Any]:
         """What answers, by route."""

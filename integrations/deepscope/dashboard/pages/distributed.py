@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import median
 
 from deepscope.dashboard.answer import CellKind, Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
@@ -11,7 +10,7 @@ from deepscope.dashboard.pages.tables import in_page_words, table_of, whole_plac
 from deepscope.ranks.detail import rank_detail
 from deepscope.ranks.results import PairRow, RanksReport, Straggler
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
-from deepscope.report.ranks.forms import CAUSES, answer, figure_words, late_words
+from deepscope.report.ranks.forms import CAUSES, answer, figure_words, late_words, median_own
 from deepscope.report.ranks.heat_map import LEVELS
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,
@@ -154,7 +153,7 @@ def distributed(library: Library, question: Choice) -> Distributed:
         hosts=[word(host) for host in hosts],
         host_of=[hosts[row.host] for row in report.ranks],
         own_ns=[row.own_ns for row in report.ranks],
-        median_own_ns=int(median(row.own_ns for row in report.ranks)),
+        median_own_ns=int(median_own(report)),
         levels=[round(100 * least) for least, _ in reversed(LEVELS)],
         part_names=[word(name) for name in report.part_names],
         parts=[[row.parts.get(name, 0) for name in report.part_names] for row in report.ranks],

@@ -87,12 +87,13 @@ def flame(library: Library, question: FlameQuestion) -> Flame:
     profiles = [(profile, naming.name)] if other is None else [(profile, naming.name), (other, naming.of_other)]
     tree = flame_tree(profiles, metric=metric, depth=question.depth, upwards=question.direction == "up", limit=NODES)
     before: list[int] = []
-    before_ns = 0
+    before_ns = gone_ns = 0
     if other is not None:  # for as many steps and ranks
         mine, its = (max(one.totals.steps, 1) * max(one.totals.ranks, 1) for one in (profile, other))
         factor = mine / its
         before = [round(own[1] * factor) for own in tree.own]
         before_ns = sum(before) + round(tree.left_out_ns[1] * factor)
+        gone_ns = sum(time_ns for time_ns, here in zip(before, tree.totals(0), strict=True) if not here)
     numbers: dict[Hashable, int] = {}
     shown = [numbers.setdefault(name, len(numbers)) for name in tree.frames]
     return Flame(
@@ -105,7 +106,7 @@ def flame(library: Library, question: FlameQuestion) -> Flame:
         before=before,
         whole_ns=sum(own[0] for own in tree.own) + tree.left_out_ns[0],
         before_ns=before_ns,
-        gone_ns=sum(time_ns for time_ns, here in zip(before, tree.totals(0), strict=False) if not here),
+        gone_ns=gone_ns,
         baseline="" if other is None else _title(other),
         left_out=tree.left_out,
         left_out_ns=tree.left_out_ns[0],
