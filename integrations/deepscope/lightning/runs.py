@@ -43,7 +43,6 @@ class Armed:
 
     def __init__(self) -> None:
         self._ends = ExitStack()
-        self._holds_provenance = False
         self.times_logging = False
         """Whether what the Trainer logs is timed."""
         self.workers: WorkerClocks | None = None
@@ -53,9 +52,7 @@ class Armed:
 
     def hold_provenance(self) -> None:
         """Compiled code is to know its lines from here on: recorders come with their first batch, which compiles."""
-        if not self._holds_provenance:
-            self._holds_provenance = True
-            self._ends.callback(ProvenanceHold().release)
+        self._ends.callback(ProvenanceHold().release)
 
     def count(self, session: RecordingSession, folder: Path) -> None:
         """Sample the counters of a run that is described so, through all its stages."""
