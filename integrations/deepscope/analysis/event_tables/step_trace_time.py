@@ -64,11 +64,12 @@ def _shares(analysis: Analysis, device: int, start: Int64, end: Int64) -> dict[s
     computing_ns, communication_ns = (one.overlap_ns(start, end) for one in (computing, communicating))
     overlapped_ns = computing.intersection(communicating).overlap_ns(start, end)
     exposed_ns = communication_ns - overlapped_ns
+    busy_ns = work.busy[device].overlap_ns(start, end)
     return {
         "computing_ns": computing_ns,
         "communication_ns": communication_ns,
         "communication_not_overlapped_ns": exposed_ns,
         "overlapped_ns": overlapped_ns,
-        "copies_not_overlapped_ns": work.busy[device].overlap_ns(start, end) - computing_ns - exposed_ns,
-        "free_ns": end - start - work.busy[device].overlap_ns(start, end),
+        "copies_not_overlapped_ns": busy_ns - computing_ns - exposed_ns,
+        "free_ns": end - start - busy_ns,
     }

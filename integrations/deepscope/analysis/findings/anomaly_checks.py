@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.array_ops.selection import named, of_kind
+from deepscope.analysis.array_ops.selection import mask_of, named, of_kind
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_backward_root
@@ -25,7 +25,5 @@ def anomaly_checks(trace: Trace, parent: Int64) -> Int64:
     if not len(asks):
         return asks
     engine = named(trace, operators, is_backward_root)
-    checked = np.zeros(len(parent), np.bool_)
-    checked[parent[asks]] = True
-    checked &= engine
+    checked = mask_of(parent[asks], len(parent)) & engine
     return np.flatnonzero(named(trace, operators, _CHECKS.__contains__) & (parent >= 0) & checked[parent])

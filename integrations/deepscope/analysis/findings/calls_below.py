@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.selection import Mask, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, mask_of, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
@@ -14,9 +14,7 @@ from deepscope.trace.model import Int64
 
 def marked(facts: Facts, events: Int64) -> Mask:
     """Which events are these; shape (n,)."""
-    result = np.zeros(len(facts.trace.events), np.bool_)
-    result[events] = True
-    return result
+    return mask_of(events, len(facts.trace.events))
 
 
 def topmost(facts: Facts, chosen: Mask) -> Int64:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, by_line, mask_of, named, of_kind
 from deepscope.analysis.findings.clipping_calls import is_clip
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
@@ -65,8 +65,7 @@ def _checked(facts: Facts) -> Mask:
     Shape (lines + 1,).
     """
     trace, parent = facts.trace, facts.attribution.calls.parent
-    calls = np.zeros(len(trace.events), np.bool_)
-    calls[facts.clipping.calls] = True
+    calls = mask_of(facts.clipping.calls, len(trace.events))
     asked = np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR), "aten::is_nonzero".__eq__))
     asked = asked[nearest_to(asked, parent, calls) >= 0]
     return by_line(facts.attribution.owners.location[asked], facts.lines) > 0

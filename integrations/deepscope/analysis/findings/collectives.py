@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.collectives_seen import CollectiveKind, Collectives, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
@@ -296,13 +296,13 @@ def _computing_alone_ns(facts: Facts) -> int:
         for device in work.busy:
             here = kernels & (work.device == device)
             own, sent = here & ~work.collective, here & work.collective
-            total += _without(work.start_ns[own], work.end_ns[own], union(work.start_ns[sent], work.end_ns[sent]))
+            total += _without(work.start_ns[own], work.end_ns[own], covered_by(work, sent))
         return total
     trace, attribution, events = facts.trace, facts.attribution, facts.trace.events
     operators, found = attribution.operators, collectives(facts)
     outer = operators.nodes[operators.caller < 0]
     outer = outer[~named(trace, of_kind(trace, Kind.OPERATOR), is_collective)[outer]]
-    computing = union(events.start_ns[outer], events.end_ns[outer]).intersection(window)
+    computing = covered_by(events, outer).intersection(window)
     return _without(computing.start, computing.end, union(found.start, found.end))
 
 

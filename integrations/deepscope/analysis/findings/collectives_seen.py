@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Intervals, covered_by
 from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.numbers.collective_calls import kind_of_collective
@@ -91,7 +91,7 @@ def _of_devices(facts: Facts) -> Collectives:
     for device in distinct_values(work.device[rows]).tolist():
         others = (work.device == device) & ~work.collective & (work.kind == Kind.KERNEL)
         here = work.device[rows] == device
-        exposed[here] = _exposed_ns(start[here], end[here], union(work.start_ns[others], work.end_ns[others]))
+        exposed[here] = _exposed_ns(start[here], end[here], covered_by(work, others))
     return Collectives(
         start=start,
         end=end,
@@ -119,7 +119,7 @@ def _of_gloo(facts: Facts) -> Collectives:
     return Collectives(
         start=start,
         end=end,
-        exposed_ns=_exposed_ns(start, end, union(events.start_ns[outer], events.end_ns[outer])),
+        exposed_ns=_exposed_ns(start, end, covered_by(events, outer)),
         launch_ns=launch,
         location=pick(attribution.owners.location, caller),
         operation=_operations(trace, rows, caller),

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, mask_of, named, of_kind
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.collectives_seen import share_of_wall
 from deepscope.analysis.findings.facts import Facts
@@ -187,9 +187,7 @@ def _first_of_shapes(facts: Facts, found: Int64) -> Mask:
     events = facts.trace.events
     known = events.shapes[found] >= 0
     _, first = np.unique(np.stack((events.name[found], events.shapes[found])), axis=1, return_index=True)
-    is_first = np.zeros(len(found), np.bool_)
-    is_first[first] = True
-    return np.asarray(is_first | ~known)
+    return mask_of(first, len(found)) | ~known
 
 
 def _in_steps(location: Int64, step: Int64, lines: int) -> Int64:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import covered_by
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct
 from deepscope.analysis.findings.checked_arguments import NO_CHECKS, makes_distribution
 from deepscope.analysis.findings.facts import Facts
@@ -184,8 +184,7 @@ def _without_kernels(facts: Facts, rows: Int64) -> Int64:
     is_kernel = work.kind == Kind.KERNEL
     for device in distinct_values(work.device[rows]).tolist():
         here = is_kernel & (work.device == device)
-        kernels: Intervals = union(work.start_ns[here], work.end_ns[here])
-        free = kernels.complement(facts.analysis.window)
+        free = covered_by(work, here).complement(facts.analysis.window)
         mine = work.device[rows] == device
         result[mine] = free.overlap_ns(work.start_ns[rows[mine]], work.end_ns[rows[mine]])
     return result

@@ -25,7 +25,6 @@ from deepscope.analysis.findings.waits_by_cause import (
 )
 from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.work import HostTimeline, timeline
-from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
@@ -193,9 +192,7 @@ class Facts:
 
     def in_phase(self, name: str) -> Intervals:
         """When the training thread was in one of `PHASES`, within the window."""
-        phases = self.analysis.phases
-        chosen = phases.phase == PHASES.index(name)
-        return Intervals(phases.spans.start[chosen], phases.spans.end[chosen]).intersection(self.analysis.window)
+        return self.analysis.phases.spans_of(name).intersection(self.analysis.window)
 
     @cached_property
     def loading(self) -> Intervals:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.array_ops.ancestry import nearest, self_values
-from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union, union_of
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings import (
     beside_training,
@@ -56,7 +56,7 @@ def _claimed_by_others(facts: Facts) -> Intervals:
         worker_restarts.restarts(facts),
         same_work.built_anew(facts),
     )
-    return union(np.concatenate([one.start for one in others]), np.concatenate([one.end for one in others]))
+    return union_of(*others)
 
 
 def _loading_and_loops(facts: Facts) -> Intervals:

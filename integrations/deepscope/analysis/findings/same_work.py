@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from deepscope.analysis.array_ops.ancestry import nearest_to
-from deepscope.analysis.array_ops.intervals import Intervals, union
+from deepscope.analysis.array_ops.intervals import Intervals, covered_by
 from deepscope.analysis.findings.audited_work import (
     WORTH,
     audit_of,
@@ -52,7 +52,7 @@ def built_anew(facts: Facts) -> Intervals:
     """When lines made the same tensors of numbers of Python's, as far as a finding claims that time."""
     events, worth_ns = facts.trace.events, WORTH * facts.wall_ns
     runs = np.concatenate([np.zeros(0, np.int64), *(one.runs for one in _all(facts) if one.saving_ns >= worth_ns)])
-    return union(events.start_ns[runs], events.end_ns[runs])
+    return covered_by(events, runs)
 
 
 def computed_again_ns(facts: Facts) -> Counter[int]:

@@ -16,7 +16,6 @@ from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.owners import Operators, Work
-from deepscope.records import PHASES
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
@@ -221,9 +220,8 @@ def find_gaps(
         searching: when convolutions try out algorithms; what is idle meanwhile is theirs and in none of these.
         clipping: which work clips gradients one by one, shape (w,).
     """
-    is_data = phases.phase == PHASES.index("data")
     unrecorded = added.idle.complement(within)
-    data = union(phases.spans.start[is_data], phases.spans.end[is_data])
+    data = phases.spans_of("data")
     loader, rest = [], []
     after_wait = np.zeros((max(WaitCause) + 1, lines + 1), np.int64)
     launch, clip_launch = np.zeros((2, lines + 1), np.int64)

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import position_in
-from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union
+from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union_of
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, rows, sums
 from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.lines import started_by_lines
@@ -74,11 +74,12 @@ def _exchange(of: Attribution, calls: CollectiveCalls) -> Columns:
     kernels = work.counts & (work.kind == Kind.KERNEL) & (work.metric == "device")
     computing, on_device = (covered_by(work, rows) for rows in (kernels & ~work.collective, kernels & work.collective))
     host = np.flatnonzero(~calls.on_device)
-    start, end = events.start_ns[calls.event[host]], events.end_ns[calls.event[host]]
-    communication = within(union(np.append(on_device.start, start), np.append(on_device.end, end)))
-    host_exposed = by_line(steps.of(start), len(steps), calls.exposed_ns[host])[:-1]
+    spans = calls.event[host]
+    on_host = covered_by(events, spans)
+    communication = within(union_of(on_device, on_host))
+    host_exposed = by_line(steps.of(events.start_ns[spans]), len(steps), calls.exposed_ns[host])[:-1]
     exposed = within(on_device) - within(on_device.intersection(computing))
-    exposed += np.minimum(host_exposed, within(union(start, end)))
+    exposed += np.minimum(host_exposed, within(on_host))
     return {
         "computing_ns": within(computing),
         "communication_ns": communication,
