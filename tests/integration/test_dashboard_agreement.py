@@ -15,9 +15,8 @@ import numpy as np
 import pytest
 
 from deepscope.analysis.analysis import Analysis, analyse
-from deepscope.analysis.numbers.step_roles import ROLES, dashboard_roles, known_roles
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.analysis.tables.overview import overview_table, step_time
+from deepscope.analysis.tables.overview import ROLES, find_roles, overview_table, step_time
 from deepscope.trace.communication import is_collective
 from deepscope.trace.names import is_communication_span, is_loading_span
 from deepscope.trace.read import read_trace
@@ -81,52 +80,6 @@ def peer(found: dict[str, Any]) -> Any:
     return RunProfileData.from_json("worker", "1", found)
 
 
-@lru_cache(maxsize=1)
-def peer_of(path: Path) -> Any:
-    return peer(document(path))
-
-
-def us_of(steps: list[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.array([costs.costs for costs in steps], np.float64)
-
-
-def test_the_dashboards_split_of_each_step_is_torch_tb_profilers(path):
-    of = analysed(path).attribution
-    ours = step_time(of.trace.events, of.work, dashboard_roles(of))
-    theirs = us_of(peer_of(path).steps_costs)
-    found = np.column_stack([ours.parts, ours.end - ours.start]) / 1000
-    assert found.shape == theirs.shape
-    # It adds microseconds in floats, one for each end of an interval.
-    assert np.abs(found - theirs).max() < 0.1
-
-
-def test_the_table_has_its_averages_and_the_use_of_devices(path):
-    rows = overview_table(analysed(path))
-    data = peer_of(path)
-    split = {row.name: row for row in rows if row.section == "step"}
-    if split:
-        assert list(split) == list(ROLES)
-        for row, average in zip(split.values(), data.avg_costs.costs, strict=False):
-            assert row.dashboard_ns / row.dashboard_steps / 1000 == pytest.approx(average, rel=1e-6, abs=0.1)
-    metrics = data.gpu_metrics_parser
-    shares = {(row.device, row.name): _share(row.dashboard_ns, row.dashboard_whole_ns) for row in rows}
-    for gpu in metrics.gpu_ids:
-        device = f"device:{gpu}"
-        assert shares[device, "utilisation"] == pytest.approx(metrics.gpu_utilization[gpu], rel=1e-4, abs=1e-6)
-        efficiency = metrics.avg_approximated_sm_efficiency_per_device[gpu]
-        assert shares.get((device, "SM efficiency")) == (
-            None if efficiency is None else pytest.approx(efficiency, rel=1e-4, abs=1e-6)
-        )
-        occupancy = metrics.avg_occupancy_per_device[gpu]
-        assert shares.get((device, "occupancy")) == (
-            None if occupancy is None else pytest.approx(occupancy / 100, rel=1e-4, abs=1e-6)
-        )
-    if data.tc_used_ratio is not None:
-        tensor = [row for row in rows if row.name == "tensor cores"]
-        used, whole = sum(row.time_ns for row in tensor), sum(row.whole_ns for row in tensor)
-        assert _share(used, whole) == pytest.approx(data.tc_used_ratio, rel=1e-6)
-
-
 def _share(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
@@ -177,23 +130,47 @@ def _training_thread(events: list[dict[str, Any]]) -> tuple[Any, Any]:
     return max(steps, key=steps.count, default=(None, None))
 
 
-def test_told_what_it_does_not_know_it_splits_steps_as_here(path):
+def assert_steps_are_alike(path: Path, theirs: list[Any]) -> None:
+    """Its split of each step, in microseconds, is ours."""
+    of = analysed(path).attribution
+    ours = step_time(of.trace.events, of.work, find_roles(of))
+    found = np.column_stack([ours.parts, ours.end - ours.start]) / 1000
+    costs = np.array([one.costs for one in theirs], np.float64)
+    assert found.shape == costs.shape
+    # It adds microseconds in floats, one for each end of an interval.
+    assert np.abs(found - costs).max() < 0.1
+
+
+def test_told_what_it_does_not_know_it_splits_steps_and_uses_devices_as_here(path):
     if any(word in path.name for word in OTHER_CATEGORIES):
         return
-    of = analysed(path).attribution
-    ours = step_time(of.trace.events, of.work, known_roles(of))
-    theirs = us_of(peer(told(document(path))).steps_costs)
-    found = np.column_stack([ours.parts, ours.end - ours.start]) / 1000
-    assert found.shape == theirs.shape
-    assert np.abs(found - theirs).max() < 0.1
+    data = peer(told(document(path)))
+    assert_steps_are_alike(path, data.steps_costs)
+    rows = overview_table(analysed(path))
+    split = {row.name: row for row in rows if row.section == "step"}
+    if split and analysed(path).attribution.work.metric == "device":
+        assert list(split) == list(ROLES)
+        for row, average in zip(split.values(), data.avg_costs.costs, strict=False):
+            assert row.time_ns / row.steps / 1000 == pytest.approx(average, rel=1e-6, abs=0.1)
+    metrics = data.gpu_metrics_parser
+    shares = {(row.device, row.name): _share(row.time_ns, row.whole_ns) for row in rows}
+    for gpu in metrics.gpu_ids:
+        device = f"device:{gpu}"
+        assert shares[device, "utilisation"] == pytest.approx(metrics.gpu_utilization[gpu], rel=1e-4, abs=1e-6)
+        efficiency = metrics.avg_approximated_sm_efficiency_per_device[gpu]
+        assert shares.get((device, "SM efficiency")) == (
+            None if efficiency is None else pytest.approx(efficiency, rel=1e-4, abs=1e-6)
+        )
+        occupancy = metrics.avg_occupancy_per_device[gpu]
+        assert shares.get((device, "occupancy")) == (
+            None if occupancy is None else pytest.approx(occupancy / 100, rel=1e-4, abs=1e-6)
+        )
+    if data.tc_used_ratio is not None:
+        tensor = [row for row in rows if row.name == "tensor cores"]
+        used, whole = sum(row.time_ns for row in tensor), sum(row.whole_ns for row in tensor)
+        assert _share(used, whole) == pytest.approx(data.tc_used_ratio, rel=1e-6)
 
 
 @pytest.mark.parametrize("path", each([one for one in shared_paths() if "kineto-" in one.name]))
 def test_on_traces_in_its_own_words_both_splits_are_one(path):
-    for row in overview_table(analysed(path)):
-        if row.section == "step":
-            assert (row.time_ns, row.whole_ns, row.steps) == (
-                row.dashboard_ns,
-                row.dashboard_whole_ns,
-                row.dashboard_steps,
-            )
+    assert_steps_are_alike(path, peer(document(path)).steps_costs)

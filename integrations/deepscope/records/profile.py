@@ -48,7 +48,7 @@ from deepscope.records.trace_info import Detail, PartOf, SourceFile, TraceInfo
 from deepscope.records.whole_run import Audit, WholeRun
 from deepscope.records.why import Part, PartKey, Peaks
 
-PROFILE_FORMAT = 33
+PROFILE_FORMAT = 34
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]

@@ -266,10 +266,6 @@ class OverviewRow(msgspec.Struct, kw_only=True):
     whole_ns: Sum
     steps: Sum = 0
     """Of the section `step`: over how many steps its times sum."""
-    dashboard_ns: Sum = 0
-    """The same as torch-tb-profiler shows it, which no longer knows all categories of events; so the next two."""
-    dashboard_whole_ns: Sum = 0
-    dashboard_steps: Sum = 0
 
 
 class OwnLine(msgspec.Struct, kw_only=True, omit_defaults=True):

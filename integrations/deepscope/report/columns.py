@@ -54,7 +54,7 @@ def columns(
         "operator": lambda: operator_columns(profile, profile.details),
         "kernel": lambda: kernel_columns(profile),
         "module": lambda: [module_names(rows), *module_columns(profile)],
-        "overview": lambda: overview_columns(rows),
+        "overview": overview_columns,
         "run": lambda: RUN_COLUMNS,
         "step": lambda: _steps(profile),
         "serving": lambda: serving_step_columns(profile),

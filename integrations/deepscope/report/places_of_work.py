@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
-from deepscope.records import Collective, CriticalLine, HostThread, OverviewRow, Profile, Step, Stream
+from deepscope.records import Collective, CriticalLine, HostThread, Profile, Step, Stream
 from deepscope.report.table_column import ColumnOf, field, share_column
 
 _SECTIONS = {
@@ -17,23 +17,12 @@ _SECTIONS = {
     "overlap": "overlapped by compute",
     "idle": "streams' gaps",
 }
-_BOTH = ("step", "device")
-"""What torch-tb-profiler shows, too."""
 _WEIGHTS = {"SM efficiency", "occupancy"}
 """Their times are weighted: only the share says something."""
 
 
-def overview_columns(rows: Sequence[OverviewRow]) -> list[ColumnOf]:
-    """The overview: sections, and what torch-tb-profiler shows where it differs."""
-
-    def theirs(row: OverviewRow) -> str:
-        return share_text(row.dashboard_ns, row.dashboard_whole_ns) if row.section in _BOTH else ""
-
-    differs = any(theirs(row) != share_text(row.time_ns, row.whole_ns) for row in rows if row.section in _BOTH)
-
-    def step_there(row: OverviewRow) -> float | None:
-        return row.dashboard_ns / row.dashboard_steps if differs and row.dashboard_steps > 1 else None
-
+def overview_columns() -> list[ColumnOf]:
+    """The columns of the overview."""
     return [
         ColumnOf("section", "of", "text", lambda row: _SECTIONS.get(row.section, row.device), least=9, is_once=True),
         ColumnOf("name", "what", "text", lambda row: row.name, least=9),
@@ -46,15 +35,6 @@ def overview_columns(rows: Sequence[OverviewRow]) -> list[ColumnOf]:
         ),
         ColumnOf("time_ns", "time", "time", lambda row: None if row.name in _WEIGHTS else row.time_ns),
         ColumnOf("per_step", "/step", "time", lambda row: row.time_ns / row.steps if row.steps > 1 else None, rank=1),
-        ColumnOf(
-            "theirs",
-            "in torch-tb-profiler",
-            "text",
-            lambda row: theirs(row) if differs else "",
-            rank=2,
-            is_numeric=True,
-        ),
-        ColumnOf("step_there", "/step there", "time", step_there, rank=3),
     ]
 
 

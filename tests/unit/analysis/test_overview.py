@@ -44,14 +44,6 @@ def test_each_instant_of_a_step_belongs_to_the_first_part_that_holds(profile_of:
     assert {row.whole_ns for row in rows(profile, "step").values()} == {100 * US}
 
 
-def test_the_dashboard_knows_neither_todays_calls_nor_annotations(profile_of: Any, step: TraceBuilder) -> None:
-    theirs = {name: row.dashboard_ns // US for name, row in rows(profile_of(step), "step").items()}
-    assert theirs == {
-        "kernel": 19, "memcpy": 4, "memset": 2, "communication": 0, "runtime": 0, "data loader": 0, "CPU": 24,
-        "other": 51,
-    }  # fmt: skip
-
-
 def test_a_step_reaches_to_the_end_of_its_work_and_the_next_begins_there(profile_of: Any) -> None:
     builder = TraceBuilder().step(1, 0, 50 * US).step(2, 50 * US, 50 * US)
     for at in (10, 60):
@@ -61,8 +53,6 @@ def test_a_step_reaches_to_the_end_of_its_work_and_the_next_begins_there(profile
     # From 0 to 70, and from there to 120: 60 µs of kernels in 120.
     assert {(row.whole_ns, row.steps) for row in found.values()} == {(120 * US, 2)}
     assert found["kernel"].time_ns == 60 * US
-    # Of a trace in today's words torch-tb-profiler does not know which work a step launched.
-    assert {(row.dashboard_whole_ns, row.dashboard_steps) for row in found.values()} == {(100 * US, 2)}
 
 
 def test_a_last_step_whose_work_was_cut_off_is_left_out(profile_of: Any) -> None:

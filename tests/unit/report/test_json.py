@@ -77,8 +77,7 @@ TABLE_ROWS: dict[str, Any] = {
         "busy_ns": int, "idle_ns": int, "device_ns": int, "ranks": int, "token_ns": (float, None),
     },
     "overview": {
-        "section": str, "device": str, "name": str, "time_ns": int, "whole_ns": int, "steps": int, "dashboard_ns": int,
-        "dashboard_whole_ns": int, "dashboard_steps": int,
+        "section": str, "device": str, "name": str, "time_ns": int, "whole_ns": int, "steps": int,
     },
     "run": {"section": str, "name": str, "time_ns": int, "whole_ns": int, "times": int},
     "threads": {

@@ -14,7 +14,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import distinct, of_kind, sums
-from deepscope.analysis.ownership.locations import Scopes, function_numbers
+from deepscope.analysis.ownership.locations import Location, Scopes, function_numbers
 from deepscope.analysis.ownership.owners import LineRuns
 from deepscope.trace.arrays import pick
 from deepscope.trace.format.header import LineAccount
@@ -35,6 +35,10 @@ _WITH_OPERATORS = 4
 _WHOLE = Extent(None)
 _FEWEST = 16
 """Neighbouring runs that tell which part of an entry lies between them; with fewer all of it counts within."""
+_PER_EVENT_NS = 3_000
+"""At most so much Python lies behind one event of the hooks. More is code in C, which runs no slower."""
+_MOST = 2**62
+_GREATEST_SLOWDOWN = 100.0
 
 
 def cost_of_entry_ns(trace: Trace, scopes: Scopes) -> int:
@@ -179,6 +183,28 @@ def marked_costs(trace: Trace, extent: Extent = _WHOLE) -> tuple[Int64, Int64]:
 def runs_around(trace: Trace, events: Int64, runs: LineRuns) -> Int64:
     """The run of a line that was open at the start of each event, -1 for none."""
     return open_around(trace.events, events, runs.nodes)
+
+
+def whole_recording_ns(trace: Trace, locations: list[Location], python_cpu_ns: Int64, taken_off_ns: int) -> int:
+    """What recording lines cost a whole window: the recorder's own time, and the slower interpreter; 0 if unknown.
+
+    Below Python 3.12 all Python code runs slower while lines are recorded, which no hook sees. The recorder measures
+    how much slower instructions are; the cost follows from that and from how long Python ran outside operators.
+
+    `python_cpu_ns` has shape (lines + 1,); `taken_off_ns` is the part of the cost that it no longer holds.
+    """
+    lines = trace.header.lines
+    if not lines.total_ns or not 1 < lines.slowdown <= _GREATEST_SLOWDOWN:
+        return lines.total_ns
+    share = lines.on_core if 0 < lines.on_core < 1 else 1.0
+    # In a trace, time on the core cannot be told from time when another process had it.
+    whole_ns = max((int(python_cpu_ns.sum()) + taken_off_ns) * share - lines.total_ns, 0)
+    exact = np.array([one.exact for one in locations] + [True])
+    lowered_ns = min(int(python_cpu_ns[~exact].sum()) * share, whole_ns)
+    unrecorded = sum(entries for _, entries in lines.over_budget)
+    events = min(lines.entries + lines.calls + lines.left_alone + unrecorded, _MOST)
+    slowed_ns = lowered_ns + min(whole_ns - lowered_ns, events * _PER_EVENT_NS)
+    return min(lines.total_ns + round(slowed_ns * (1 - 1 / lines.slowdown)), _MOST)
 
 
 @dataclass(frozen=True, slots=True)

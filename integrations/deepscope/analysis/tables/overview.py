@@ -9,18 +9,18 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, covered_by, union
-from deepscope.analysis.array_ops.selection import Mask, of_kind
+from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
-from deepscope.analysis.numbers.step_roles import ROLES, Roles, dashboard_roles, known_roles
+from deepscope.analysis.numbers.recording_cost import whole_recording_ns
 from deepscope.analysis.numbers.work import idle
-from deepscope.analysis.ownership.attribution import OwnedWork, busy_with
-from deepscope.analysis.ownership.locations import Location
+from deepscope.analysis.ownership.attribution import Attribution, OwnedWork, busy_with
+from deepscope.analysis.ownership.calls import step_events
 from deepscope.analysis.tables.threads import GAPS, gaps, spans
 from deepscope.records import OverviewRow, Resolved, Totals
 from deepscope.trace.arrays import distinct_values
-from deepscope.trace.format.header import LineAccount
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
+from deepscope.trace.names import is_communication_span, is_loading_span
 
 
 def overview_table(analysis: Analysis) -> list[OverviewRow]:
@@ -28,65 +28,30 @@ def overview_table(analysis: Analysis) -> list[OverviewRow]:
     attribution = analysis.attribution
     events, work = attribution.trace.events, attribution.work
     added = NO_INTERVALS if work.metric == "device" else analysis.added.idle
-    known = step_time(events, work, known_roles(attribution), without=added)
-    dashboard = step_time(events, work, dashboard_roles(attribution))
-    rows = _step_rows(_counted(analysis, known), _counted(analysis, dashboard))
+    steps = step_time(events, work, find_roles(attribution), without=added)
+    inside = analysis.extent.holds(steps.host_start)
+    steps = StepTime(steps.start[inside], steps.end[inside], steps.host_start[inside], steps.parts[inside])
+    rows = _step_rows(steps)
     if work.metric != "device":
         return rows
-    return rows + _span_rows(analysis) + _device_rows(analysis, known, dashboard)
-
-
-def _counted(analysis: Analysis, found: StepTime) -> StepTime:
-    """The steps within the extent."""
-    inside = analysis.extent.holds(found.host_start)
-    return StepTime(found.start[inside], found.end[inside], found.host_start[inside], found.parts[inside])
-
-
-def _step_rows(known: StepTime, dashboard: StepTime) -> list[OverviewRow]:
-    (ours, whole), (theirs, their_whole) = (
-        (found.parts.sum(axis=0).tolist(), int(found.parts.sum())) for found in (known, dashboard)
-    )
+    used = device_use(attribution.trace, work, steps.window, analysis.counted)
     return [
-        OverviewRow(
-            section="step",
-            name=role,
-            time_ns=ours[i],
-            whole_ns=whole,
-            steps=len(known.start),
-            dashboard_ns=theirs[i],
-            dashboard_whole_ns=their_whole,
-            dashboard_steps=len(dashboard.start),
-        )
-        for i, role in enumerate(ROLES)
-        if len(known.start) or len(dashboard.start)
+        *rows,
+        *_span_rows(analysis),
+        *(
+            OverviewRow(section="device", device=f"device:{device}", name=name, time_ns=time_ns, whole_ns=whole_ns)
+            for device, name, time_ns, whole_ns in used
+        ),
     ]
 
 
-def _device_rows(analysis: Analysis, known: StepTime, dashboard: StepTime) -> list[OverviewRow]:
-    trace, work = analysis.attribution.trace, analysis.attribution.work
-    ours, theirs = (
-        {
-            (one.device, one.name): one
-            for one in device_use(trace, work, _counted(analysis, found).window, analysis.counted)
-        }
-        for found in (known, dashboard)
-    )
-    rows = []
-    for device, name in ours:
-        one = ours[device, name]
-        other = theirs.get((device, name), DeviceUse(device, name, 0, 0))
-        rows.append(
-            OverviewRow(
-                section="device",
-                device=f"device:{device}",
-                name=name,
-                time_ns=one.time_ns,
-                whole_ns=one.whole_ns,
-                dashboard_ns=other.time_ns,
-                dashboard_whole_ns=other.whole_ns,
-            )
-        )
-    return rows
+def _step_rows(steps: StepTime) -> list[OverviewRow]:
+    count, whole_ns = len(steps.start), int(steps.parts.sum())
+    return [
+        OverviewRow(section="step", name=role, time_ns=time_ns, whole_ns=whole_ns, steps=count)
+        for role, time_ns in zip(ROLES, steps.parts.sum(axis=0).tolist(), strict=True)
+        if count
+    ]
 
 
 def _span_rows(analysis: Analysis) -> list[OverviewRow]:
@@ -192,8 +157,67 @@ def _occupied(events: Events, event: Int64, duration: Int64) -> tuple[int, int]:
 # 0.4.3).
 
 
+ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data loader", "CPU", "other")
+"""The parts of a step; where several hold, the first counts."""
+_OPERATOR_CATEGORIES = {"cpu_op", "operator", "python"}
 _FEWER = 0.8
 """A last step with less than this share of the work of the one before was cut off by the recording's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What each event is to the split of the steps' time; masks of shape (n,)."""
+
+    by_name: dict[str, Mask]
+    """By the words of `ROLES`, the last excepted."""
+    step_start: Int64
+    """The steps on the CPU, in the order of their starts; shape (s,)."""
+    step_end: Int64
+
+
+def find_roles(of: Attribution) -> Roles:
+    """The roles by what events are, whatever their categories are called."""
+    trace, work = of.trace, of.work
+    collective = np.zeros(len(trace.events), np.bool_)
+    if work.metric == "device":
+        collective[work.event[work.collective]] = True
+    on_cpu = of_kind(trace, Kind.OPERATOR, Kind.ANNOTATION)
+    operators = _operators(trace)
+    loading = named(trace, on_cpu, is_loading_span)
+    communicating = named(trace, on_cpu, is_communication_span)
+    roles = {
+        "kernel": of_kind(trace, Kind.KERNEL) & ~collective,
+        "memcpy": of_kind(trace, Kind.MEMCPY),
+        "memset": of_kind(trace, Kind.MEMSET),
+        "communication": collective | communicating,
+        "runtime": of_kind(trace, Kind.RUNTIME),
+        "data loader": loading,
+        "CPU": operators & ~loading & ~communicating,
+    }
+    spans = of.training.steps.spans
+    if len(spans.start):
+        return Roles(roles, spans.start, spans.end)
+    start, end = _whole(trace, operators | loading)
+    return Roles(roles, *((start, end) if len(start) else (of.training.window.start, of.training.window.end)))
+
+
+def _operators(trace: Trace) -> Mask:
+    """Operators, and annotations that old recorders write as such (`Optimizer.step#…`); steps left out."""
+    words = {
+        code
+        for code in distinct(trace.events.category, len(trace.strings))
+        if trace.strings[code].lower() in _OPERATOR_CATEGORIES
+    }
+    annotations = of_kind(trace, Kind.ANNOTATION) & np.isin(trace.events.category, list(words))
+    return np.asarray(of_kind(trace, Kind.OPERATOR) | (annotations & ~step_events(trace)))
+
+
+def _whole(trace: Trace, which: Mask) -> tuple[Int64, Int64]:
+    """One span, from the first start to the last end of some events; none where there are none."""
+    if not which.any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    start, end = trace.events.start_ns[which], trace.events.end_ns[which]
+    return start.min(keepdims=True), end.max(keepdims=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +316,7 @@ def totals(analysis: Analysis) -> Totals:
     if analysis.is_whole:  # Entries without a scope and calls cost, too; in which step, nobody knows.
         sums["recording_ns"] = max(
             sums["recording_ns"],
-            recording_ns(
+            whole_recording_ns(
                 attribution.trace, attribution.scopes.locations, columns["python_cpu_ns"], sums["recording_ns"]
             ),
         )
@@ -326,37 +350,3 @@ def resolved(analysis: Analysis) -> Resolved:
         module_ns=int(duration[~known & in_module].sum()),
         none_ns=int(duration[~known & ~in_module].sum()),
     )
-
-
-# What recording lines cost a whole window: the recorder's own time, and the slower interpreter.
-#
-# Below Python 3.12 all Python code runs slower while lines are recorded, which no hook sees. The recorder measures how
-# much slower instructions are; the cost follows from that and from how long Python ran outside operators.
-
-
-_PER_EVENT_NS = 3_000
-"""At most so much Python lies behind one event of the hooks. More is code in C, which runs no slower."""
-_MOST = 2**62
-_GREATEST_SLOWDOWN = 100.0
-
-
-def recording_ns(trace: Trace, locations: list[Location], python_cpu_ns: Int64, taken_off_ns: int) -> int:
-    """The whole cost in nanoseconds; 0 where the trace states nothing.
-
-    `python_cpu_ns` has shape (lines + 1,); `taken_off_ns` is the part of the cost that it no longer holds.
-    """
-    lines = trace.header.lines
-    if not lines.total_ns or not 1 < lines.slowdown <= _GREATEST_SLOWDOWN:
-        return lines.total_ns
-    share = lines.on_core if 0 < lines.on_core < 1 else 1.0
-    # In a trace, time on the core cannot be told from time when another process had it.
-    whole_ns = max((int(python_cpu_ns.sum()) + taken_off_ns) * share - lines.total_ns, 0)
-    exact = np.array([one.exact for one in locations] + [True])
-    lowered_ns = min(int(python_cpu_ns[~exact].sum()) * share, whole_ns)
-    slowed_ns = lowered_ns + min(whole_ns - lowered_ns, _events(lines) * _PER_EVENT_NS)
-    return min(lines.total_ns + round(slowed_ns * (1 - 1 / lines.slowdown)), _MOST)
-
-
-def _events(lines: LineAccount) -> int:
-    unrecorded = sum(entries for _, entries in lines.over_budget)
-    return min(lines.entries + lines.calls + lines.left_alone + unrecorded, _MOST)
