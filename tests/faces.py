@@ -22,10 +22,9 @@ from deepscope.dashboard.pages.overview import overview
 from deepscope.dashboard.pages.steps import steps
 from deepscope.lightning.runs import summary
 from deepscope.records import Profile
-from deepscope.report.csv_report import csv_report
 from deepscope.report.event_names import readable
-from deepscope.report.json_report import json_report
-from deepscope.report.text import text_report
+from deepscope.report.json_csv import csv_report, json_report
+from deepscope.report.text_report import text_report
 from deepscope.report.top_report import TopQuestion, ranking
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of

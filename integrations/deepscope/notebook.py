@@ -33,7 +33,7 @@ from deepscope.report.findings import findings_entries
 from deepscope.report.flame import flame_tree
 from deepscope.report.places import measured_words, place_name
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 from deepscope.store import load_profile
 
 _OTHER_LINES = 5

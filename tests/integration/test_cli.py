@@ -340,10 +340,9 @@ def test_help_and_version_import_neither_arrays_nor_tables() -> None:
 def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
     from wcwidth import wcswidth as cell_len
 
-    from deepscope.report.csv_report import csv_report
     from deepscope.report.flame import folded_report, speedscope_report
-    from deepscope.report.json_report import report_object
-    from deepscope.report.text import text_report
+    from deepscope.report.json_csv import csv_report, report_object
+    from deepscope.report.text_report import text_report
 
     profile = profile_of(path)
     device_ns = profile.totals.device_ns
@@ -364,9 +363,8 @@ def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
 def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones(path: Path) -> None:
     from wcwidth import wcswidth as cell_len
 
-    from deepscope.report.csv_report import csv_report
-    from deepscope.report.json_report import report_object
-    from deepscope.report.text import text_report
+    from deepscope.report.json_csv import csv_report, report_object
+    from deepscope.report.text_report import text_report
     from deepscope.report.top_report import TopQuestion, ranking, top_csv, top_json, top_text
 
     profile = profile_of(path, ("shapes", "stacks"))

@@ -37,7 +37,7 @@ from deepscope.ranks.side_by_side import rank_rows
 from deepscope.ranks.summary import summary_of
 from deepscope.records import NO_OPERATOR, Profile, Verdict, View, Why
 from deepscope.report.tables import TABLES, table
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace

@@ -61,7 +61,7 @@ def rows_shown(limit: int | None, form: str = "text") -> int:
 
 def terminal() -> dict[str, Any]:
     """`width` in cells and `color` of a text for standard output."""
-    from deepscope.report.layout import wants_color
+    from deepscope.report.terminal import wants_color
 
     width = shutil.get_terminal_size((PIPED_WIDTH, 0)).columns
     return {"width": width, "color": wants_color(sys.stdout)}

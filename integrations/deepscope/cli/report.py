@@ -170,15 +170,15 @@ def rendered(
 ) -> str:
     """The report in this form."""
     if form == "json":
-        from deepscope.report.json_report import json_report
+        from deepscope.report.json_csv import json_report
 
         return json_report(profile, by=by, sort=sort, limit=rows_shown(limit, form), filters=filters) + "\n"
     if form == "csv":
-        from deepscope.report.csv_report import csv_report
+        from deepscope.report.json_csv import csv_report
 
         return csv_report(profile, by=by, sort=sort, limit=rows_shown(limit, form), filters=filters)
     from deepscope.cli.next_step import after_report, with_next
-    from deepscope.report.text import text_report
+    from deepscope.report.text_report import text_report
 
     text = text_report(profile, by=by, sort=sort, limit=rows_shown(limit), filters=filters, **terminal())
     return with_next(text, after_report(profile, by))

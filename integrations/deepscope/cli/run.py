@@ -162,7 +162,7 @@ def _print_evaluations(traces: Iterable[Path], training: Profile) -> None:
     """Prints what was found in an evaluation that was recorded beside the training, if anything."""
     from deepscope.capture.evaluation_window import STAGE
     from deepscope.capture.saving.saver import wait_for_profile
-    from deepscope.report.text import evaluation_text
+    from deepscope.report.text_report import evaluation_text
 
     for trace in traces:
         if parse_name(trace.name)[1] == STAGE:

@@ -29,10 +29,10 @@ from deepscope.records import Profile
 from deepscope.records.places import short_path
 from deepscope.report.columns import columns
 from deepscope.report.findings import finding_words, without_findings
-from deepscope.report.layout import Styles, cut_end, render
 from deepscope.report.memory import memory_entries
 from deepscope.report.tables import table
-from deepscope.report.text import MIN_WIDTH, entries_text, evaluation_text, header
+from deepscope.report.terminal import MIN_WIDTH, Styles, cut_end, entries_text, render
+from deepscope.report.text_report import evaluation_text, header
 
 if TYPE_CHECKING:
     from deepscope.capture.recorder import Recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from deepscope.printable import printable
-from deepscope.report.layout import cut_end
+from deepscope.report.terminal import cut_end
 
 LONGEST = 600
 """Cells of a text."""

@@ -19,8 +19,8 @@ from pydantic import Field
 from deepscope.errors import OptionError, ProgramError
 from deepscope.mcp_server.answers import EndedAnswer
 from deepscope.mcp_server.served_folders import RunReader, ServedFolders
-from deepscope.report.layout import cut_end
 from deepscope.report.run_verdict import run_verdict
+from deepscope.report.terminal import cut_end
 
 MOST_SECONDS = 1800
 KEPT_BYTES = 64 << 10

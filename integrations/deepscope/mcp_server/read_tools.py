@@ -35,7 +35,6 @@ from deepscope.report.below import Node, lines_of
 from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
 from deepscope.report.findings import saving_words, tried_words, without_findings
 from deepscope.report.framework import without_framework
-from deepscope.report.layout import shown_words
 from deepscope.report.line_report import about_line, find_line, largest_parts
 from deepscope.report.places import Sources, place_name
 from deepscope.report.ranks.forms import answer as ranks_sentence
@@ -44,7 +43,8 @@ from deepscope.report.ranks.tables import slowest_first
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.step_times import serving_words
 from deepscope.report.tables import table
-from deepscope.report.text import header
+from deepscope.report.terminal import shown_words
+from deepscope.report.text_report import header
 
 
 def place_of(file: str, line: int, profile: Profile) -> str:

@@ -19,7 +19,7 @@ from deepscope.mcp_server.program_tools import ProgramTools
 from deepscope.mcp_server.read_tools import ReadTools
 from deepscope.mcp_server.served_folders import RunReader, ServedFolders
 from deepscope.printable import printable
-from deepscope.report.layout import cut_end
+from deepscope.report.terminal import cut_end
 
 INSTRUCTIONS = f"""DeepScope says which line of a PyTorch training the time goes to. Do not guess from the source: call
 overview, read the verdict, open its line with line_detail, read that source, change one thing, prove it. A share or a

@@ -12,10 +12,10 @@ import msgspec
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text
-from deepscope.report.csv_report import csv_text
-from deepscope.report.layout import Styles, TextColumn, render, shown_words
+from deepscope.report.json_csv import csv_text
 from deepscope.report.table_column import ColumnOf, in_order
 from deepscope.report.table_column import field as column_of
+from deepscope.report.terminal import Styles, TextColumn, render, shown_words
 
 
 @dataclass(frozen=True, kw_only=True)

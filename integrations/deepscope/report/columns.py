@@ -11,7 +11,6 @@ from deepscope.records import CriticalLine, Function, HeldByLine, HeldMemory, Li
 from deepscope.records.places import NO_LINE, short_place
 from deepscope.report.counters import counter_columns
 from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
-from deepscope.report.layout import Styles, TextColumn
 from deepscope.report.line_columns import FUNCTION, VERDICT, line_columns
 from deepscope.report.memory import held_columns
 from deepscope.report.module_columns import module_columns, module_names
@@ -29,6 +28,7 @@ from deepscope.report.places_of_work import (
 from deepscope.report.step_times import serving_step_columns
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, shares, text_columns
 from deepscope.report.tables import table
+from deepscope.report.terminal import Styles, TextColumn
 from deepscope.report.whole_run import RUN_COLUMNS
 
 SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")

@@ -17,9 +17,9 @@ from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
 from deepscope.report.counters import busy_words
 from deepscope.report.event_names import readable
-from deepscope.report.layout import Styles, TextColumn, render, shown_words
 from deepscope.report.table_column import ColumnOf, cell_text, field, text_columns
-from deepscope.report.text import MIN_WIDTH, entries_text, header
+from deepscope.report.terminal import MIN_WIDTH, Styles, TextColumn, entries_text, render, shown_words
+from deepscope.report.text_report import header
 
 COMPARISON_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""

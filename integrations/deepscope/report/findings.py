@@ -12,7 +12,7 @@ from deepscope.quantities import TIMES, share_text, time_text
 from deepscope.records import Finding, Profile
 from deepscope.records.findings import Try
 from deepscope.records.places import short_place
-from deepscope.report.layout import shown_words
+from deepscope.report.terminal import shown_words
 
 SHOWN = 5
 _FEWEST = 2

@@ -14,12 +14,11 @@ from deepscope.quantities import TIMES, share_text, time_text
 from deepscope.records import Line, Profile
 from deepscope.records.places import short_place
 from deepscope.report.below import Node, below, fold_alike, lines_of
-from deepscope.report.csv_report import csv_text
-from deepscope.report.json_report import with_derived
-from deepscope.report.layout import Styles, render, shown_words
+from deepscope.report.json_csv import csv_text, with_derived
 from deepscope.report.places import Sources, place_name
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column
-from deepscope.report.text import MIN_WIDTH, entries_text, header
+from deepscope.report.terminal import MIN_WIDTH, Styles, entries_text, render, shown_words
+from deepscope.report.text_report import header
 from deepscope.report.why_words import no_word, why_words
 
 _LISTED = 8

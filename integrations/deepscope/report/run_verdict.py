@@ -17,7 +17,7 @@ from deepscope.report.counters import busy_ratio
 from deepscope.report.findings import saving_word, slowed_words, was_busy
 from deepscope.report.framework import without_framework
 from deepscope.report.step_times import serving_sentence
-from deepscope.report.whole_run_words import (
+from deepscope.report.whole_run import (
     beside_steps,
     counted_share,
     long_steps_share,

@@ -21,10 +21,9 @@ from deepscope.records.memory import (
     SnapshotReport,
 )
 from deepscope.records.places import NO_LINE, short_place
-from deepscope.report.csv_report import csv_text
-from deepscope.report.layout import Styles, render, shown_words
+from deepscope.report.json_csv import csv_text
 from deepscope.report.table_column import ColumnOf, field, share_column, text_columns
-from deepscope.report.text import MIN_WIDTH, entries_text
+from deepscope.report.terminal import MIN_WIDTH, Styles, entries_text, render, shown_words
 
 SNAPSHOT_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""

@@ -10,7 +10,7 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, number_text, rate_text, share_text, time_text
 from deepscope.records import Function, Line, Profile
 from deepscope.records.places import NO_LINE, short_place
-from deepscope.report.layout import Style, Styles, TextColumn, cut_end, cut_start
+from deepscope.report.terminal import Style, Styles, TextColumn, cut_end, cut_start
 
 Unit = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]
 """How a value is shown: times in nanoseconds, shares from 0 to 1, rates in FLOP/s, bandwidths in B/s."""

@@ -15,15 +15,14 @@ from deepscope.errors import OptionError
 from deepscope.quantities import number_text
 from deepscope.records import OperatorInDetail, Profile, bytes_per_s, flops_per_s
 from deepscope.records.tables import CALL_NUMBERS
-from deepscope.report.csv_report import csv_text
 from deepscope.report.event_names import parsed, readable, shapes_text
 from deepscope.report.filters import NO_FILTERS, Filters, event_names
-from deepscope.report.json_report import filters_object, plain
-from deepscope.report.layout import Styles, TextColumn, render, shown_words
+from deepscope.report.json_csv import csv_text, filters_object, plain
 from deepscope.report.operator_columns import kind_columns, measured_columns
 from deepscope.report.places import measured_words
 from deepscope.report.table_column import ColumnOf, field, text_columns
-from deepscope.report.text import MIN_WIDTH, entries_text, header
+from deepscope.report.terminal import MIN_WIDTH, Styles, TextColumn, entries_text, render, shown_words
+from deepscope.report.text_report import header
 from deepscope.trace.kinds import operator_kind
 
 By = Literal["operator", "type"]

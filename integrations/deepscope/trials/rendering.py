@@ -12,8 +12,7 @@ from deepscope.printable import printable
 from deepscope.quantities import TIMES, time_text
 from deepscope.records.findings import Try
 from deepscope.report import markdown
-from deepscope.report.layout import Styles
-from deepscope.report.text import entries_text
+from deepscope.report.terminal import Styles, entries_text
 from deepscope.trials.runs import Command, make_view
 
 _ORDER = ("faster", "results differ", "slower", "inconclusive", "no gain", "failed")

@@ -9,7 +9,7 @@ import deepscope
 from deepscope.lightning import DeepProfiler
 from deepscope.records import Profile
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 from deepscope.report.whole_run import run_rows
 from lightning_runs import PACKAGES, QUIET_MARKS, Vectors, loader, make_model, recorded, trainer
 

@@ -20,8 +20,8 @@ import deepscope
 from deepscope.capture import torch_compat
 from deepscope.capture.memory import surveys
 from deepscope.records import HeldMemory, Profile
-from deepscope.report.json_report import json_report
-from deepscope.report.text import text_report
+from deepscope.report.json_csv import json_report
+from deepscope.report.text_report import text_report
 from recorded import TESTS, OutOfMemoryError, hide_what_is_alive, loader, needs_saved_values, needs_watched_backward
 
 BATCH, WIDE, NARROW = 64, 96, 32

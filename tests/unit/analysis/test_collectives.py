@@ -9,7 +9,7 @@ import pytest
 from deepscope.analysis.numbers.collective_calls import bus_factor, kind_of_collective
 from deepscope.records import Collective, Profile
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 from trace_builder import TraceBuilder
 
 US = 1000

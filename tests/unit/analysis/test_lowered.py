@@ -8,7 +8,7 @@ from typing import Any
 
 from deepscope.analysis.build import build_profile
 from deepscope.records import Profile
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from asking import Asking
-from deepscope.report.json_report import report_object
+from deepscope.report.json_csv import report_object
 from deepscope.store.load import load_profile
 from recorded_traces import OWN_TRACES, each, shared_paths
 from trace_builder import TraceBuilder

@@ -20,7 +20,7 @@ from deepscope.records.findings import severity_of
 from deepscope.records.profile import add_findings
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.findings import SHOWN, findings_entries, without_findings
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 
 
 def test_codes_are_in_order_and_each_has_a_page_that_bears_its_title(repository: Path):

@@ -21,7 +21,7 @@ from deepscope.records import (
     Top,
 )
 from deepscope.report.columns import columns
-from deepscope.report.layout import Styles
+from deepscope.report.terminal import Styles
 from deepscope_lsp.engine.answering.call_paths import call_paths
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.baseline import Baseline

@@ -22,7 +22,7 @@ from deepscope.records import Profile, key_figures
 from deepscope.records.places import short_place
 from deepscope.report.below import lines_of
 from deepscope.report.compare import comparison_object, step_words
-from deepscope.report.json_report import report_object
+from deepscope.report.json_csv import report_object
 from deepscope.report.line_report import find_line, line_csv
 from deepscope.report.ranks.forms import answer as ranks_sentence
 from deepscope.store.load import load_profile

@@ -16,7 +16,7 @@ from deepscope.measure.counts import (
     OperatorNumbers,
     TotalNumbers,
 )
-from deepscope.report.layout import cell_len
+from deepscope.report.terminal import cell_len
 
 NAME = '<img src=x onerror="alert(1)">\x1b[2J'
 SUMS = {"calls": 3, "backward_flops": 10**9, "activation_bytes": 2**20, "moved_bytes": 2**21}

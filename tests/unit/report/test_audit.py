@@ -8,7 +8,7 @@ import pytest
 
 from built_profiles import MODEL, MS, TRAIN, line, training
 from deepscope.records import Audit, Finding, OverviewRow, Phase, Profile, Remedy
-from deepscope.report.text import audit_entries
+from deepscope.report.text_report import audit_entries
 
 
 def profile(busy: int = 150, **changes: Any) -> Profile:

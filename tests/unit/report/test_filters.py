@@ -10,11 +10,10 @@ import pytest
 
 import built_profiles
 from deepscope.errors import OptionError
-from deepscope.report.csv_report import csv_report
 from deepscope.report.filters import Filters, check_view
-from deepscope.report.json_report import json_report
+from deepscope.report.json_csv import csv_report, json_report
 from deepscope.report.tables import TABLES
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 
 MS = 1_000_000
 

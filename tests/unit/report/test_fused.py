@@ -9,7 +9,7 @@ import msgspec
 import built_profiles
 from deepscope.records import Partner, Profile
 from deepscope.report.line_report import line_text
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 
 
 def profile(*, compiled_at_call_ns: int = 0, **changes: Any) -> Profile:

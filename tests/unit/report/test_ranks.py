@@ -13,10 +13,10 @@ from wcwidth import wcswidth
 
 import built_ranks
 from deepscope.ranks.results import Failure, RankClock, RanksReport
-from deepscope.report.layout import Styles
 from deepscope.report.ranks import BY, ranks_csv, ranks_json, ranks_text
 from deepscope.report.ranks.forms import rows_of
 from deepscope.report.ranks.heat_map import heat_map, level
+from deepscope.report.terminal import Styles
 from golden import matches_golden
 
 REPORTS = {"four": built_ranks.four, "thousand": built_ranks.thousand}

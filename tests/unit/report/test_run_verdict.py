@@ -23,7 +23,7 @@ from deepscope.records import (
     key_figures,
 )
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.text import evaluation_text
+from deepscope.report.text_report import evaluation_text
 from deepscope.report.whole_run import run_rows
 from recorded_traces import each_trace, profile_of
 

@@ -7,9 +7,9 @@ import pytest
 import built_profiles
 from deepscope.lightning.runs import summary
 from deepscope.records import FrameworkPart, Profile
-from deepscope.report.layout import cell_len
 from deepscope.report.table_column import bar
-from deepscope.report.text import text_report
+from deepscope.report.terminal import cell_len
+from deepscope.report.text_report import text_report
 
 MS = 10**6
 

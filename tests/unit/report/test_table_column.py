@@ -3,8 +3,8 @@
 import pytest
 
 from deepscope.dashboard.pages.tables import table_of
-from deepscope.report.layout import Styles
 from deepscope.report.table_column import ColumnOf, cell_text, in_order, text_columns
+from deepscope.report.terminal import Styles
 
 _LONG = "project/with/a/path/of/many/folders/and/some/more/train.py:12"
 _COLUMNS = (

@@ -31,7 +31,7 @@ from deepscope.ranks.results import (
     VaryingRow,
 )
 from deepscope.records.places import short_place
-from deepscope.report.csv_report import csv_text
+from deepscope.report.json_csv import csv_text
 
 RANKS_FORMAT = 1
 """Raised when a key changes its meaning or goes; new keys may come at any time."""

@@ -12,7 +12,6 @@ from deepscope.ranks.finding import clause
 from deepscope.ranks.results import RankRow, RanksReport
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
-from deepscope.report.layout import Styles, cut_end, cut_start, render, shown_words
 from deepscope.report.places_of_work import outside_words
 from deepscope.report.ranks.forms import answer, late_entries, rows_of, step_unit
 from deepscope.report.ranks.heat_map import fits, heat_map, pair_matrix
@@ -32,7 +31,7 @@ from deepscope.report.ranks.tables import (
     straggler_columns,
 )
 from deepscope.report.table_column import ColumnOf, in_order
-from deepscope.report.text import DOT, MIN_WIDTH, entries_text
+from deepscope.report.terminal import DOT, MIN_WIDTH, Styles, cut_end, cut_start, entries_text, render, shown_words
 
 ALL_RANKS = 16
 """So many ranks have a row each; of more only the slowest."""

@@ -1,13 +1,18 @@
-"""A table fitted to a width, and its colours: columns leave in the order of their rank, texts are cut."""
+"""Tables and entries fitted to a terminal's width, and their colours.
+
+Columns of a table leave in the order of their rank; texts are cut. An entry is a title and its text.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
 GAP = "  "
+DOT = " · "
+MIN_WIDTH = 40
 ELLIPSIS = "…"
 
 Style = Callable[[str], str]
@@ -173,3 +178,27 @@ def wants_color(stream: TextIO) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return stream.isatty()
+
+
+def entries_text(entries: Iterable[tuple[str, str]], width: int, styles: Styles) -> Iterator[str]:
+    """The lines of entries: titles at the left, texts wrapped beside them; a title that comes again is not repeated."""
+    listed = list(entries)
+    indent = max((len(title) for title, _ in listed), default=0) + 2
+    last = ""
+    for title, text in listed:
+        name = "" if title == last else title
+        last = title
+        for part in _wrapped(text, width - indent):
+            yield styles.title(name) + " " * (indent - len(name)) + part
+            name = ""
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    line = ""
+    for word in text.split(" "):
+        if line and cell_len(line) + 1 + cell_len(word) > width:
+            yield line
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+    yield line

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth as cell_len
 
-from deepscope.report.layout import TextColumn, cut_end, cut_start, render
+from deepscope.report.terminal import TextColumn, cut_end, cut_start, render
 
 
 @given(st.text(alphabet=st.characters(blacklist_categories=["C", "M"])), st.integers(1, 30))

@@ -10,7 +10,7 @@ import pytest
 import built_profiles
 from deepscope.records import CriticalTimes, HeldMemory, Numbers, Why
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.json_report import json_report
+from deepscope.report.json_csv import json_report
 from deepscope.report.tables import TABLES
 
 NUMBERS = dict.fromkeys(Numbers.__struct_fields__, int)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -15,15 +15,13 @@ from deepscope.report.columns import columns
 from deepscope.report.filters import NO_FILTERS, Filters, part_words, row_words
 from deepscope.report.findings import finding_words, findings_entries
 from deepscope.report.footer import footer
-from deepscope.report.layout import Styles, cell_len, render
 from deepscope.report.memory import memory_entries
 from deepscope.report.places_of_work import critical_entries, outside_words
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.step_times import serving_words
 from deepscope.report.tables import table, table_of_steps
-from deepscope.report.whole_run_words import evaluates_much
-
-DOT = " · "
+from deepscope.report.terminal import DOT, MIN_WIDTH, Styles, entries_text, render
+from deepscope.report.whole_run import evaluates_much
 
 _FEW = 10
 """Times as many steps as were recorded: of fewer the mean says what recording made of them."""
@@ -181,9 +179,6 @@ def _audit_advice(profile: Profile) -> str:
     return "`deepscope run --audit` (audit=True) looks for work that nobody needs, which times cannot show"
 
 
-MIN_WIDTH = 40
-
-
 def text_report(
     profile: Profile,
     *,
@@ -272,27 +267,3 @@ def _nothing(by: str, filters: Filters) -> str:
     if filters:
         return f"no {table(by).key} match"
     return _NOTHING.get(by) or f"no {table(by).key} in this trace"
-
-
-def entries_text(entries: Iterable[tuple[str, str]], width: int, styles: Styles) -> Iterator[str]:
-    """Titles at the left, texts wrapped beside them; a title that comes again is not repeated."""
-    listed = list(entries)
-    indent = max((len(title) for title, _ in listed), default=0) + 2
-    last = ""
-    for title, text in listed:
-        name = "" if title == last else title
-        last = title
-        for part in _wrapped(text, width - indent):
-            yield styles.title(name) + " " * (indent - len(name)) + part
-            name = ""
-
-
-def _wrapped(text: str, width: int) -> Iterator[str]:
-    line = ""
-    for word in text.split(" "):
-        if line and cell_len(line) + 1 + cell_len(word) > width:
-            yield line
-            line = word
-        else:
-            line = f"{line} {word}" if line else word
-    yield line

@@ -9,9 +9,9 @@ from wcwidth import wcswidth as cell_len
 import built_profiles
 from deepscope.errors import OptionError
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.json_report import json_report
+from deepscope.report.json_csv import json_report
 from deepscope.report.tables import TABLES
-from deepscope.report.text import text_report
+from deepscope.report.text_report import text_report
 from golden import matches_golden
 from recorded_traces import each_trace, profile_of
 
