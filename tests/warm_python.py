@@ -33,7 +33,7 @@ _COMMANDS = (
     *(f"deepscope.cli.{name}" for name in ("attach", "compare", "export", "ranks", "report", "trials", "view")),
     "deepscope.dashboard.server",
     "deepscope.report.exports.tables",
-    "deepscope.report.flame",
+    "deepscope.report.call_paths",
 )
 
 _SERVER = """

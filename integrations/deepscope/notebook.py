@@ -29,9 +29,9 @@ from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, Profile
 from deepscope.records.places import NO_LINE, short_path, short_place
+from deepscope.report.call_paths import flame_tree
+from deepscope.report.event_names import measured_words, place_name
 from deepscope.report.findings import findings_entries
-from deepscope.report.flame import flame_tree
-from deepscope.report.places import measured_words, place_name
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.text_report import text_report
 from deepscope.store import load_profile

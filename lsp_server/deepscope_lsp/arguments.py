@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from deepscope.report.places import Depth
+from deepscope.report.call_paths import Depth
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Line = Annotated[int, msgspec.Meta(ge=1)]

@@ -13,9 +13,9 @@ from deepscope.dashboard.pages import line as line_module
 from deepscope.dashboard.pages.flame import FlameQuestion, flame
 from deepscope.dashboard.pages.line import LineDetails, LineQuestion, line
 from deepscope.dashboard.pages.lines import FileQuestion, file, line_list, lines
-from deepscope.report.below import lines_of
 from deepscope.report.json_csv import report_object
 from deepscope.report.line_report import line_object
+from deepscope.report.line_tree import lines_of
 from one_profile import OneProfile
 from recorded_traces import each_trace, profile_of
 

@@ -18,9 +18,8 @@ from deepscope.analysis.ownership.compiled import told_calls
 from deepscope.analysis.tables.call_tree import all_parts
 from deepscope.dashboard.pages.flame import FlameQuestion, flame
 from deepscope.records import PartKey, Profile
-from deepscope.report.below import Node, below, fold_alike
-from deepscope.report.flame import FlameMetric
-from deepscope.report.places import DEPTHS, stacks
+from deepscope.report.call_paths import DEPTHS, FlameMetric, stacks
+from deepscope.report.line_tree import Node, below, fold_alike
 from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from deepscope_lsp.answers import CallPath

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from deepscope.records import Profile
-from deepscope.report.why_words import figures
+from deepscope.report.line_verdict import figures
 from deepscope.store import load_profile
 from recorded_traces import SHARED_TRACES, needs_shared_traces
 

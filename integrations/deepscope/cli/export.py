@@ -12,7 +12,7 @@ from deepscope.cli.options import FOLDERS, load, reading_options
 from deepscope.cli.output import emit, emit_bytes, emit_pieces, warn, writing
 from deepscope.errors import OptionError
 from deepscope.printable import printable
-from deepscope.report.places import DEPTHS, METRICS, Depth, Metric
+from deepscope.report.call_paths import DEPTHS, METRICS, Depth, Metric
 
 if TYPE_CHECKING:
     from deepscope.records import Profile
@@ -61,13 +61,13 @@ class ExportJob(NamedTuple):
 
 
 def _speedscope(job: ExportJob) -> None:
-    from deepscope.report.flame import speedscope_report
+    from deepscope.report.call_paths import speedscope_report
 
     emit(speedscope_report(job.profile(), job.depth, job.metric) + "\n", job.output)
 
 
 def _folded(job: ExportJob) -> None:
-    from deepscope.report.flame import folded_report
+    from deepscope.report.call_paths import folded_report
 
     emit(folded_report(job.profile(), job.depth, job.metric or "device"), job.output)
 

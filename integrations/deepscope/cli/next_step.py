@@ -169,7 +169,7 @@ def _folder_of_evaluation(profile: Profile) -> str:
 
 def _line_word(profile: Profile, file: str, line: int) -> str:
     """What `--line` finds this line by: `train.py:46`, longer where that means others, too; "" where nothing does."""
-    from deepscope.report.below import lines_of
+    from deepscope.report.line_tree import lines_of
 
     if not file:
         return ""

@@ -131,7 +131,7 @@ def line_rendered(profile: Profile, form: str, where: str, *, fold: bool = False
     """The report of the line that `where` means, in this form."""
     from deepscope.cli.next_step import after_line, with_next
     from deepscope.report import line_report
-    from deepscope.report.below import lines_of
+    from deepscope.report.line_tree import lines_of
 
     line = find_line(profile, where)
     rows = rows_shown(limit, form)

@@ -19,7 +19,7 @@ from deepscope.dashboard.pages.modules import Modules
 from deepscope.dashboard.pages.operators import kernel_key, operator_key, operator_rows
 from deepscope.errors import DeepScopeError
 from deepscope.records import Profile
-from deepscope.report.flame import FlameTree, largest
+from deepscope.report.call_paths import FlameTree, largest
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,16 +1,103 @@
-"""Call paths: the tree that a flame graph draws, bounded, and the files of folded stacks and speedscope."""
+"""Call paths: each with its time, the tree that a flame graph draws, and the files of folded stacks and speedscope."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from deepscope.printable import printable
-from deepscope.records import PartKey, Profile
+from deepscope.records import CallNode, PartKey, PartKind, Profile
 from deepscope.records.places import NO_LINE, short_path, short_place
-from deepscope.report.places import Depth, Metric, Stack, measured_words, place_name, stacks, subtree_sums
+from deepscope.report.event_names import measured_words, place_name
+
+Depth = Literal["line", "module", "library", "operator", "kernel"]
+DEPTHS: tuple[Depth, ...] = ("line", "module", "library", "operator", "kernel")
+"""How far down call paths are followed; each holds those before it."""
+Metric = Literal["device", "cpu"]
+METRICS: tuple[Metric, ...] = ("device", "cpu")
+"""What call paths may be weighed by; the CPU's time is known of lines, not of what is below them."""
+
+
+def call_tree(profile: Profile) -> list[CallNode]:
+    """The call tree; for a profile without one a flat tree of its lines, so that no time is lost."""
+    if profile.call_tree:
+        return profile.call_tree
+    rest = profile.no_line
+    flat = [
+        CallNode(-1, place, line.self_device_ns, line.self_cpu_ns, line.backward_device_ns)
+        for place, line in enumerate(profile.lines)
+    ]
+    return [*flat, CallNode(-1, -1, rest.self_device_ns, rest.self_cpu_ns, rest.backward_device_ns)]
+
+
+def subtree_sums(parents: Sequence[int], own: Iterable[int]) -> list[int]:
+    """Of each node its own number and those of all below it; a parent (-1 for none) stands before its children."""
+    sums = list(own)
+    for node in range(len(sums) - 1, -1, -1):
+        if parents[node] >= 0:
+            sums[parents[node]] += sums[node]
+    return sums
+
+
+def node_path(tree: list[CallNode], place: int) -> list[int]:
+    """Indices into `Profile.lines` from the outermost line to the node's own; -1 for work that reached no line."""
+    path = []
+    while place >= 0:
+        path.append(tree[place].line)
+        place = tree[place].parent
+    return path[::-1]
+
+
+class Stack(NamedTuple):
+    """A call path down to its work, and the time of the work that lies in nothing below."""
+
+    lines: list[int]
+    """Indices into `Profile.lines`, the outermost first; -1 for work that reached no line."""
+    places: list[int]
+    """Indices into `Profile.places`, the outermost first."""
+    device_ns: int
+    backward_device_ns: int
+    cpu_ns: int
+    """Of the line itself: what is below it has none of its own."""
+
+
+def stacks(profile: Profile, depth: Depth = "kernel") -> Iterator[Stack]:
+    """All call paths with any time, down to `depth`; what lies deeper is a part of what holds it."""
+    shown = shown_kinds(depth)
+    below: dict[int, list[tuple[list[int], int, int]]] = {}
+    paths: list[list[int]] = []
+    for part in profile.parts if depth != "line" else []:  # a parent stands before its parts
+        path = paths[part.parent] if part.parent >= 0 else []
+        if profile.places[part.place].kind in shown:
+            path = [*path, part.place]
+        paths.append(path)
+        if path and (part.self_device_ns or part.backward_device_ns):
+            below.setdefault(part.call, []).append((path, part.self_device_ns, part.backward_device_ns))
+    tree = call_tree(profile)
+    for place, node in enumerate(tree):
+        lines = node_path(tree, place)
+        found = below.get(place, [])
+        device = node.self_device_ns - sum(time for _, time, _ in found)
+        backward = node.backward_device_ns - sum(time for _, _, time in found)
+        if device or backward or node.self_cpu_ns:
+            yield Stack(lines, [], device, backward, node.self_cpu_ns)
+        for path, time, back in found:
+            yield Stack(lines, path, time, back, 0)
+
+
+def shown_kinds(depth: Depth) -> frozenset[PartKind]:
+    """What stands below lines down to `depth`."""
+    kinds: dict[Depth, tuple[PartKind, ...]] = {
+        "line": (),
+        "module": ("module",),
+        "library": ("module", "library"),
+        "operator": ("module", "library", "operator", "other"),
+        "kernel": ("module", "library", "operator", "kernel", "other"),
+    }
+    return frozenset(kinds[depth])
+
 
 FlameMetric = Literal["device", "backward", "cpu"]
 

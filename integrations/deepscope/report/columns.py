@@ -7,35 +7,19 @@ from typing import Any
 
 from deepscope.printable import printable
 from deepscope.quantities import time_text
-from deepscope.records import CriticalLine, Function, HeldByLine, HeldMemory, Line, Numbers, Profile, Step
+from deepscope.records import Collective, CriticalLine, HeldByLine, HeldMemory, HostThread, Profile, Step
 from deepscope.records.places import NO_LINE, short_place
 from deepscope.report.counters import counter_columns
-from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
-from deepscope.report.line_columns import FUNCTION, VERDICT, line_columns
+from deepscope.report.critical_path import KINDS, critical_columns
+from deepscope.report.line_table import Sources, line_text_columns, place_cells, source_cells
 from deepscope.report.memory import held_columns
-from deepscope.report.module_columns import module_columns, module_names
+from deepscope.report.module_tree import module_columns, module_names
 from deepscope.report.operator_columns import kernel_columns, operator_columns
-from deepscope.report.places import Sources
-from deepscope.report.places_of_work import (
-    COLLECTIVES,
-    KINDS,
-    STREAM_COLUMNS,
-    critical_columns,
-    overview_columns,
-    step_columns,
-    thread_columns,
-)
-from deepscope.report.step_times import serving_step_columns
-from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, shares, text_columns
+from deepscope.report.step_table import busy_share, serving_step_columns, step_columns
+from deepscope.report.table_column import ColumnOf, field, in_order, place_column, share_column, text_columns
 from deepscope.report.tables import table
 from deepscope.report.terminal import Styles, TextColumn
 from deepscope.report.whole_run import RUN_COLUMNS
-
-SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
-"""The work without a line gets a row when it has one of these."""
-_WHERE = (16, 0.2)
-_SOURCE = (20, 0.25)
-"""Cells, and a share of the width; below both the place, or the source text, is worth more than another number."""
 
 
 def columns(
@@ -46,7 +30,7 @@ def columns(
     `sort` is the key of `--sort`, None for the table's own.
     """
     if by in {"line", "function"}:
-        return _lines(rows, rest, profile, field=table(by).field(sort), width=width, styles=styles)
+        return line_text_columns(rows, rest, profile, field=table(by).field(sort), width=width, styles=styles)
     if rest and by in _SUMS:
         sums = {field: sum(getattr(row, field) for row in rest) for field in _SUMS[by]}
         rows = [*rows, type(rest[0])(file="", line=-1, function=f"({len(rest):,} more)", exact=False, **sums)]
@@ -87,93 +71,11 @@ def _places(profile: Profile, width: int, source_rank: int = 0) -> list[ColumnOf
         return texts.get((row.file, row.line, row.function), "")
 
     return [
-        place_column(profile, lambda row: row.function or NO_LINE, least=_cells(_WHERE, width)),
-        ColumnOf("source", "source", "text", source, rank=source_rank, least=_cells(_SOURCE, width)),
+        place_column(profile, lambda row: row.function or NO_LINE, least=place_cells(width)),
+        ColumnOf("source", "source", "text", source, rank=source_rank, least=source_cells(width)),
     ]
 
 
-def _cells(least: tuple[int, float], width: int) -> int:
-    return max(least[0], int(least[1] * width))
-
-
-def _lines(
-    rows: Sequence[Line | Function],
-    rest: Sequence[Line | Function],
-    profile: Profile,
-    *,
-    field: str,
-    width: int,
-    styles: Styles,
-) -> list[TextColumn]:
-    shown: list[Any] = [without_framework(row, profile) for row in rows]
-    if rest:
-        shown.append(_summed_up(f"({len(rest):,} more)", [without_framework(row, profile) for row in rest]))
-    shown += [row for row in rest_rows(profile) if row.name != NO_LINE or any(getattr(row, field) for field in SHOWN)]
-    lines = [row for row in rows if isinstance(row, Line)]
-    exact = {line.exact or line.fused for line in lines}
-    place = place_column(profile, lambda row: row.name, least=_cells(_WHERE, width))
-    if lines:
-        sources, words = Sources(profile), framework_words(profile)
-
-        def source(row: Line | RestRow) -> str:
-            return words.get(row.name, "") if isinstance(row, RestRow) else _source(row, sources)
-
-        names = [
-            place,
-            ColumnOf("marks", "", "text", lambda row: _marks(row, is_mixed=len(exact) > 1)),
-            *([FUNCTION] if True in exact else []),  # else the function is the source
-            ColumnOf("source", "source", "text", source, least=_cells(_SOURCE, width)),
-        ]
-    else:
-        names = [place._replace(title="defined at"), FUNCTION._replace(rank=0)]
-    amounts, whole = _amounts(shown, profile, field)
-    numbers = [*line_columns(profile), _RANKS, VERDICT]
-    return [*shares(amounts, whole, width, styles), *in_order([*numbers, *names], shown, styles)]
-
-
-def _summed_up(name: str, rows: Sequence[Numbers]) -> RestRow:
-    sums = {field: sum(getattr(row, field) for row in rows) for field in Numbers.__struct_fields__}
-    if len(rows) > 1:
-        sums["total_device_ns"] = sums["total_cpu_ns"] = 0  # totals overlap: their sum means nothing
-    return RestRow(name=name, **sums)
-
-
-def _source(line: Line, sources: Sources) -> str:
-    if line.exact or line.fused:
-        return sources.text(line)
-    # A function's first line says little (it may be a decorator): its name says what the numbers are of.
-    return line.function if line.function.startswith("<") else f"def {line.function}"  # <module>, <lambda>
-
-
-def _marks(row: Line | RestRow, *, is_mixed: bool) -> str:
-    if isinstance(row, RestRow):
-        return ""
-    of_function = is_mixed and not (row.exact or row.fused)
-    return "~" * of_function + "c" * row.in_compiled_region + "f" * bool(row.shared_ns)
-
-
-_PART_OF = {"total_device_ns": "self_device_ns", "total_cpu_ns": "self_cpu_ns", "forward": "self_device_ns"}
-"""Totals overlap: they are parts of what all self times are."""
-
-
-def _amounts(rows: Sequence[Numbers], profile: Profile, field: str) -> tuple[list[int], int]:
-    """What the rows are ordered by, and what all of it is; their cost where it is no amount."""
-    if field == "forward":
-        amounts = [row.self_device_ns - row.backward_device_ns for row in rows]
-    else:
-        field = field if field in Numbers.__struct_fields__ else "cost_ns"
-        amounts = [getattr(row, field) for row in rows]
-    part_of = _PART_OF.get(field, field)
-    return amounts, sum(getattr(row, part_of) for row in (*profile.lines, profile.no_line))
-
-
-def _spread(row: Line | RestRow) -> str:
-    """Self time on the fastest and the slowest rank, which merged profiles know."""
-    found = getattr(row, "spread", None) if isinstance(row, Line) else None
-    return f"{time_text(found.min_ns) or 0} to {time_text(found.max_ns)}" if found and found.max_ns else ""
-
-
-_RANKS = ColumnOf("ranks", "a rank", "text", _spread, rank=6, is_numeric=True)
 _STREAM = (field("device", "device", "count", is_name=True), field("stream", "stream", "count", is_name=True))
 
 
@@ -195,10 +97,123 @@ def _phases(profile: Profile) -> list[ColumnOf]:
     per_step = max(1, profile.totals.steps) * max(1, profile.totals.ranks)
     device = "device" if profile.metric == "device" else "operators"
     return [
-        ColumnOf("name", "phase", "text", lambda row: row.name, least=_WHERE[0]),
+        ColumnOf("name", "phase", "text", lambda row: row.name, least=16),
         share_column("wall_ns", sum(phase.wall_ns for phase in profile.phases), ""),
         field("wall_ns", "time", "time"),
         ColumnOf("per_step", "/step", "time", lambda row: row.wall_ns / per_step if per_step > 1 else None, rank=1),
         ColumnOf("device_ns", device, "time", lambda row: row.device_ns, rank=2),
         field("calls", "calls", "count", rank=3),
     ]
+
+
+_SECTIONS = {
+    "step": "step time",
+    "span": "first to last work",
+    "overlap": "overlapped by compute",
+    "idle": "streams' gaps",
+}
+_WEIGHTS = {"SM efficiency", "occupancy"}
+"""Their times are weighted: only the share says something."""
+
+
+def overview_columns() -> list[ColumnOf]:
+    """The columns of the overview."""
+    return [
+        ColumnOf("section", "of", "text", lambda row: _SECTIONS.get(row.section, row.device), least=9, is_once=True),
+        ColumnOf("name", "what", "text", lambda row: row.name, least=9),
+        ColumnOf(
+            "part",
+            "share",
+            "share",
+            lambda row: row.time_ns / row.whole_ns if row.whole_ns else 0,
+            heat=lambda row: "hot" if row.section == "step" and row.time_ns * 5 >= row.whole_ns > 0 else "",
+        ),
+        ColumnOf("time_ns", "time", "time", lambda row: None if row.name in _WEIGHTS else row.time_ns),
+        ColumnOf("per_step", "/step", "time", lambda row: row.time_ns / row.steps if row.steps > 1 else None, rank=1),
+    ]
+
+
+def thread_columns(profile: Profile) -> list[ColumnOf]:
+    """The columns of the threads of the CPU."""
+    several = profile.totals.ranks > 1
+    return [
+        ColumnOf("role", "thread", "text", lambda row: _role(row, profile)),
+        field("span_ns", "span", "time", "From its first event to the end of its last."),
+        field("operator_ns", "operators", "time", "In operators, calls of the runtime in them left out.", 1),
+        field("runtime_ns", "runtime", "time", "In calls of the device's runtime.", 3),
+        field("python_ns", "python", "time", "In lines, frames or modules, and in nothing of the before.", 2),
+        field("annotation_ns", "annotated", "time", "In annotations alone.", 9),
+        field("rest_ns", "nothing", "time", "In nothing that is recorded.", 6),
+        field("wait_ns", "wait", "time", "Waiting for the device.", 4),
+        field("device_ns", "device" if profile.metric == "device" else "self", "time", "Work launched from it.", 5),
+        field("launches", "launches", "count", "Kernels launched from it.", 7),
+        field("runtime_calls", "calls", "count", "Of the device's runtime.", 10),
+        ColumnOf("threads", "ranks", "count", lambda row: row.threads if several else None, "That have it.", 8),
+        ColumnOf("thread", "tid", "text", lambda row: "" if several else row.thread, "", 8, is_numeric=True),
+        ColumnOf("name", "name", "text", lambda row: row.name, "", 11, least=12),
+    ]
+
+
+def _role(row: HostThread, profile: Profile) -> str:
+    if row.role == "training" and profile.serving:
+        return "server"
+    return row.role if row.role == "training" else f"{row.role} {row.number + 1}"
+
+
+STREAM_COLUMNS = (
+    ColumnOf("busy", "busy", "share", lambda row: busy_share(row) or 0.0, "How much of the window it works."),
+    field("device_ns", "work", "time", "The sum of durations."),
+    field("kernel_ns", "kernels", "time", rank=1),
+    field("collective_ns", "collectives", "time", rank=2),
+    field("copy_ns", "copies", "time", rank=3),
+    field("fill_ns", "fills", "time", rank=9),
+    field("idle_ns", "idle", "time", "When it does not work.", 4),
+    field("overlapped_ns", "overlapped", "time", "When another stream of the device works, too.", 5),
+    field("host_wait_ns", "host wait", "time", "Gaps before work that was launched late.", 6),
+    field("kernel_wait_ns", "kernel wait", "time", "Other short gaps.", 7),
+    field("other_wait_ns", "other wait", "time", "All other gaps.", 8),
+    ColumnOf(
+        "launches",
+        "launches",
+        "count",
+        lambda row: row.kernels + row.copies + row.fills + row.collectives,
+        "Pieces of work.",
+        10,
+    ),
+)
+"""The columns of the devices' streams, behind their names."""
+
+
+def outside_words(calls: int) -> str:
+    """`3 calls of collectives lie outside the steps`, whose times are in no step's; "" for none."""
+    if not calls:
+        return ""
+    return f"{'1 call of a collective lies' if calls == 1 else f'{calls:,} calls of collectives lie'} outside the steps"
+
+
+def _group(row: Collective) -> str:
+    """`default_pg 0-7`, or what is known of it."""
+    name = row.group_description if row.group_description not in {"", "undefined"} else row.group
+    who = row.group_ranks or (f"of {row.group_size}" if row.group_size else "")
+    return " ".join(filter(None, (name, who)))
+
+
+COLLECTIVES = (
+    ColumnOf("kind", "collective", "text", lambda row: row.kind or "unknown", least=12),
+    field("time_ns", "time", "time"),
+    field("calls", "calls", "count"),
+    ColumnOf("mean_ns", "mean", "time", lambda row: row.time_ns / row.calls if row.calls else 0, rank=4),
+    ColumnOf("message_bytes", "message", "bytes", lambda row: row.bytes // row.calls if row.calls else 0, rank=1),
+    field("bytes", "bytes", "bytes", rank=8),
+    ColumnOf("dtype", "dtype", "text", lambda row: row.dtype, rank=7),
+    field("algorithm_bytes_per_s", "algorithm B/s", "bandwidth", rank=5),
+    field("bus_bytes_per_s", "bus B/s", "bandwidth", rank=2),
+    ColumnOf(
+        "exposed", "exposed", "share", lambda row: row.exposed_ns / row.time_ns if row.exposed_ns else None, rank=3
+    ),
+    field("transfer_ns", "transfer", "time", rank=6),
+    field("wait_ns", "wait", "time", rank=6),
+    ColumnOf("group", "group", "text", _group, rank=9, least=8),
+    ColumnOf("library", "by", "text", lambda row: row.library, rank=10),
+)
+"""The collectives."""

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from deepscope.printable import printable
+from deepscope.records import PartKind, Profile
 from deepscope.trace.communication import function_of
 
 _LONGEST = 4000
@@ -76,6 +77,18 @@ def _of_cpp(name: str) -> str:
 
 def _without_namespaces(text: str) -> str:
     return _NAMESPACES.sub("", text)
+
+
+def place_name(kind: PartKind, name: str) -> str:
+    """What a part of a line's work is, safe to print."""
+    if kind == "other":
+        return "(other)"
+    return printable(readable(name) if kind in {"operator", "kernel"} else name)
+
+
+def measured_words(profile: Profile) -> str:
+    """What self times of a profile are."""
+    return "device time" if profile.metric == "device" else "operators' CPU time"
 
 
 _DTYPES = {

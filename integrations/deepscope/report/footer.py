@@ -11,10 +11,10 @@ from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Costs, Function, Library, Line, Profile, TraceInfo, key_figures
 from deepscope.records.places import short_place
 from deepscope.report.counters import busy_words, counter_words
-from deepscope.report.places import measured_words
-from deepscope.report.step_times import step_times_words
+from deepscope.report.event_names import measured_words
+from deepscope.report.line_verdict import no_word, why_words
+from deepscope.report.step_table import step_times_words
 from deepscope.report.terminal import shown_words
-from deepscope.report.why_words import no_word, why_words
 
 LIBRARY_HINTS = 5
 LIBRARY_FUNCTIONS = 3

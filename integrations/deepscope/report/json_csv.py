@@ -27,13 +27,13 @@ from deepscope.records import (
     Step,
     key_figures,
 )
+from deepscope.report.critical_path import without_lines
 from deepscope.report.event_names import parsed, readable
 from deepscope.report.filters import NO_FILTERS, Filters
-from deepscope.report.module_columns import children_of, depths
+from deepscope.report.module_tree import children_of, depths
 from deepscope.report.operator_columns import derived_columns
-from deepscope.report.places_of_work import without_lines
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.step_times import serving_columns, step_times
+from deepscope.report.step_table import serving_columns, step_times
 from deepscope.report.tables import DERIVED, table, table_of_steps
 
 REPORT_FORMAT = 1

@@ -13,13 +13,14 @@ from deepscope.printable import printable
 from deepscope.quantities import TIMES, share_text, time_text
 from deepscope.records import Line, Profile
 from deepscope.records.places import short_place
-from deepscope.report.below import Node, below, fold_alike, lines_of
+from deepscope.report.event_names import place_name
 from deepscope.report.json_csv import csv_text, with_derived
-from deepscope.report.places import Sources, place_name
+from deepscope.report.line_table import Sources
+from deepscope.report.line_tree import Node, below, fold_alike, lines_of
+from deepscope.report.line_verdict import no_word, why_words
 from deepscope.report.table_column import ColumnOf, field, in_order, place_column
 from deepscope.report.terminal import MIN_WIDTH, Styles, entries_text, render, shown_words
 from deepscope.report.text_report import header
-from deepscope.report.why_words import no_word, why_words
 
 _LISTED = 8
 _LONGEST = 9

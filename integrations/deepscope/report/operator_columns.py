@@ -11,7 +11,7 @@ from deepscope.quantities import bytes_text
 from deepscope.records import Costs, Detail, Kernel, Operator, Profile, bytes_per_s, flops_per_s
 from deepscope.records.places import base_name
 from deepscope.report.event_names import parsed, readable, shapes_text, sizes_text
-from deepscope.report.line_columns import cost_share
+from deepscope.report.line_table import cost_share
 from deepscope.report.table_column import ColumnOf, field, place_column, share_column
 from deepscope.trace.kinds import operator_kind
 

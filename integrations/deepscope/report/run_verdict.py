@@ -15,8 +15,8 @@ from deepscope.records.places import short_place
 from deepscope.records.tables import NO_OPERATOR
 from deepscope.report.counters import busy_ratio
 from deepscope.report.findings import saving_word, slowed_words, was_busy
-from deepscope.report.framework import without_framework
-from deepscope.report.step_times import serving_sentence
+from deepscope.report.line_table import without_framework
+from deepscope.report.step_table import serving_sentence
 from deepscope.report.whole_run import (
     beside_steps,
     counted_share,

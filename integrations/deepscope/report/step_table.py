@@ -1,4 +1,7 @@
-"""How long steps are: percentiles, the slowest one and the line that makes it so; steps of a server of models."""
+"""Steps, of training and of a server of models: their columns and how long they are.
+
+Of the times there are percentiles, the slowest step and the line that makes it so.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import msgspec
 
 from deepscope.printable import printable
 from deepscope.quantities import count_text, share_text, time_text
-from deepscope.records import Profile, ServingPhase, ServingStep, step_length_ns
+from deepscope.records import Profile, ServingPhase, ServingStep, Step, Stream, step_length_ns
 from deepscope.records.places import short_place
 from deepscope.report.table_column import ColumnOf, field
 
@@ -83,6 +86,53 @@ def step_times_words(profile: Profile) -> list[tuple[str, str]]:
     return [("times", f"{text}, max {time_text(times.max_ns) or '0'}"), ("slowest", printable(slow))]
 
 
+def step_columns(profile: Profile) -> list[ColumnOf]:
+    """The columns of steps, but for what made one longer than others; times are means of the ranks."""
+    ranks = max(1, profile.totals.ranks)
+    device = profile.metric == "device"
+    phases = dict.fromkeys(name for step in profile.steps for name in step.phases)
+
+    def of(key: str, title: str, rank: int, explained: str) -> ColumnOf:
+        return ColumnOf(key, title, "time", lambda row: getattr(row, key) / ranks, explained, rank)
+
+    def phase(name: str, rank: int) -> ColumnOf:
+        help_ = "Time of the training thread in it."
+        title = printable(name)
+        return ColumnOf(f"phase_{name}", title, "time", lambda row: row.phases.get(name, 0) / ranks, help_, rank)
+
+    return [
+        field("number", "step", "count", is_name=True),
+        of("duration_ns", "time", 0, "From its start to its end; of several ranks the mean."),
+        ColumnOf(
+            "busy",
+            "busy",
+            "share",
+            lambda row: busy_share(row) if device else None,
+            "How much of it some stream works.",
+            1,
+        ),
+        of("device_ns", "device" if device else "operators", 2, "Work that was launched in it."),
+        of("idle_ns", "idle", 3, "When no stream works."),
+        of("wait_ns", "wait", 4, "The CPU waiting for the device."),
+        ColumnOf(
+            "slowest_rank",
+            "slowest rank",
+            "text",
+            lambda row: str(row.spread.max_rank) if row.spread else "",
+            "The rank on which it took longest.",
+            5,
+            is_numeric=True,
+        ),
+        *(phase(name, 6 + at) for at, name in enumerate(phases)),
+    ]
+
+
+def busy_share(row: Step | ServingStep | Stream) -> float | None:
+    """How much of its time some work takes; None of no time."""
+    whole = row.busy_ns + row.idle_ns
+    return row.busy_ns / whole if whole else None
+
+
 def serving_columns(profile: Profile) -> list[ColumnOf]:
     """The columns; counts of several ranks are their means."""
     ranks = max(profile.totals.ranks, 1)
@@ -128,16 +178,20 @@ def serving_step_columns(profile: Profile) -> list[ColumnOf]:
     def mean(key: str) -> Callable[[ServingStep], float]:
         return lambda row: getattr(row, key) / row.ranks
 
-    def busy(row: ServingStep) -> float | None:
-        return row.busy_ns / whole if device and (whole := row.busy_ns + row.idle_ns) else None
-
     return [
         field("number", "step", "count", "By its start, from 0 on.", is_name=True),
         ColumnOf("phase", "phase", "text", lambda row: row.phase),
         field("requests", "requests", "count"),
         ColumnOf("tokens", "tokens", "count", lambda row: row.tokens, "As its name tells.", none="unknown"),
         ColumnOf("duration_ns", "time", "time", mean("duration_ns"), "From its start until its work is done."),
-        ColumnOf("busy", "busy", "share", busy, "How much of it some stream works.", 1),
+        ColumnOf(
+            "busy",
+            "busy",
+            "share",
+            lambda row: busy_share(row) if device else None,
+            "How much of it some stream works.",
+            1,
+        ),
         ColumnOf("device_ns", "device", "time", mean("device_ns"), "Device work launched in it.", 2),
         ColumnOf("token_ns", "a token", "time", lambda row: row.token_ns, "Its time by its tokens."),
     ]

@@ -32,9 +32,9 @@ from deepscope.records import (
     Stream,
     cost_ns,
 )
+from deepscope.report.critical_path import critical_by_line
 from deepscope.report.memory import memory_by_line
-from deepscope.report.module_columns import largest_modules, tree_order
-from deepscope.report.places_of_work import critical_by_line
+from deepscope.report.module_tree import largest_modules, tree_order
 from deepscope.report.whole_run import RunRow, run_rows
 
 _SHORT = {

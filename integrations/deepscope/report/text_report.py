@@ -11,14 +11,14 @@ from deepscope.quantities import count_text, number_text, share_text, time_text
 from deepscope.records import Audit, Numbers, Profile, key_figures
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
-from deepscope.report.columns import columns
+from deepscope.report.columns import columns, outside_words
+from deepscope.report.critical_path import critical_entries
 from deepscope.report.filters import NO_FILTERS, Filters, part_words, row_words
 from deepscope.report.findings import finding_words, findings_entries
 from deepscope.report.footer import footer
 from deepscope.report.memory import memory_entries
-from deepscope.report.places_of_work import critical_entries, outside_words
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.step_times import serving_words
+from deepscope.report.step_table import serving_words
 from deepscope.report.tables import table, table_of_steps
 from deepscope.report.terminal import DOT, MIN_WIDTH, Styles, entries_text, render
 from deepscope.report.whole_run import evaluates_much

@@ -15,11 +15,10 @@ from deepscope.errors import OptionError
 from deepscope.quantities import number_text
 from deepscope.records import OperatorInDetail, Profile, bytes_per_s, flops_per_s
 from deepscope.records.tables import CALL_NUMBERS
-from deepscope.report.event_names import parsed, readable, shapes_text
+from deepscope.report.event_names import measured_words, parsed, readable, shapes_text
 from deepscope.report.filters import NO_FILTERS, Filters, event_names
 from deepscope.report.json_csv import csv_text, filters_object, plain
 from deepscope.report.operator_columns import kind_columns, measured_columns
-from deepscope.report.places import measured_words
 from deepscope.report.table_column import ColumnOf, field, text_columns
 from deepscope.report.terminal import MIN_WIDTH, Styles, TextColumn, entries_text, render, shown_words
 from deepscope.report.text_report import header

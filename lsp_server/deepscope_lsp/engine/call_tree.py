@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from deepscope.records import CallNode, PartKey, Profile
-from deepscope.report.places import Depth, call_tree, place_name, shown_kinds, subtree_sums
+from deepscope.report.call_paths import Depth, call_tree, shown_kinds, subtree_sums
+from deepscope.report.event_names import place_name
 
 NO_LINE = -1
 

@@ -10,8 +10,8 @@ from functools import cached_property
 import msgspec
 
 from deepscope.records import Costs, CriticalLine, Function, Line, Numbers, Peaks, Profile, Top, step_length_ns
-from deepscope.report.below import Node, below, fold_alike, merged_trees
-from deepscope.report.places import Depth
+from deepscope.report.call_paths import Depth
+from deepscope.report.line_tree import Node, below, fold_alike, merged_trees
 from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.call_tree import (
     NO_LINE,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from deepscope.records import Profile
-from deepscope.report.below import Node, below
 from deepscope.report.line_report import find_line
+from deepscope.report.line_tree import Node, below
 from trace_builder import BACKWARD, TraceBuilder
 
 Build = Callable[..., Profile]

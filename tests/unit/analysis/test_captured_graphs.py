@@ -14,7 +14,7 @@ import pytest
 
 from deepscope.analysis.build import build_profile
 from deepscope.records import Profile
-from deepscope.report.below import below
+from deepscope.report.line_tree import below
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 

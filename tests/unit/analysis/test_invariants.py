@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from deepscope.records import Profile
-from deepscope.report.below import below
+from deepscope.report.line_tree import below
 from trace_builder import BACKWARD, TraceBuilder
 
 FILE = "/home/me/train.py"

@@ -9,9 +9,9 @@ from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import summary_of
 from deepscope.records import Profile, ServingPhase
 from deepscope.records.ranks import merge_profiles
+from deepscope.report.columns import thread_columns
 from deepscope.report.findings import without_findings
 from deepscope.report.json_csv import csv_report, report_object
-from deepscope.report.places_of_work import thread_columns
 from deepscope.report.ranks import ranks_text
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.text_report import text_report

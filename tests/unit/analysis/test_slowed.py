@@ -12,7 +12,7 @@ from deepscope.analysis.numbers.recording_cost import is_slowed as is_lines_slow
 from deepscope.analysis.verdict import judge
 from deepscope.comparison import compare
 from deepscope.records import Line, Profile
-from deepscope.report.why_words import why_words
+from deepscope.report.line_verdict import why_words
 from deepscope.trace.format.header import LineAccount
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from deepscope.records import Module
-from deepscope.report.module_columns import folded_modules
+from deepscope.report.module_tree import folded_modules
 
 
 def module(path: str, class_name: str, parent: str = "", **numbers: Any) -> Module:

@@ -27,7 +27,7 @@ from deepscope.dashboard.pages.steps import steps
 from deepscope.errors import OptionError
 from deepscope.records import Detail, Profile
 from deepscope.report.json_csv import report_object
-from deepscope.report.module_columns import folded_modules, plain_modules
+from deepscope.report.module_tree import folded_modules, plain_modules
 from recorded_traces import OWN_TRACES, each_trace, profile_of
 
 DETAILED = 6_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deepscope.records import Line, Part, PartKey
-from deepscope.report.places import DEPTHS, Depth
+from deepscope.report.call_paths import DEPTHS, Depth
 from deepscope_lsp.answers import CallPath, LinePath
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
 from deepscope_lsp.engine.profile_index import ProfileIndex

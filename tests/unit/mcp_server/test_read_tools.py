@@ -20,10 +20,10 @@ from deepscope.mcp_server.server import make_server
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records import Profile, key_figures
 from deepscope.records.places import short_place
-from deepscope.report.below import lines_of
 from deepscope.report.compare import comparison_object, step_words
 from deepscope.report.json_csv import report_object
 from deepscope.report.line_report import find_line, line_csv
+from deepscope.report.line_tree import lines_of
 from deepscope.report.ranks.forms import answer as ranks_sentence
 from deepscope.store.load import load_profile
 from deepscope.store.ranks import read_ranks

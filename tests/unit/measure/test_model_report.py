@@ -9,13 +9,7 @@ import json
 import pytest
 
 from deepscope.errors import OptionError
-from deepscope.measure.counts import (
-    ModelCounts,
-    ModuleNumbers,
-    ModuleOperatorNumbers,
-    OperatorNumbers,
-    TotalNumbers,
-)
+from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorNumbers, OperatorNumbers, TotalNumbers
 from deepscope.report.terminal import cell_len
 
 NAME = '<img src=x onerror="alert(1)">\x1b[2J'

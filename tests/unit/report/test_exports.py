@@ -7,8 +7,7 @@ import pytest
 
 import built_profiles
 from deepscope.records import Part, PartKey, Profile
-from deepscope.report.flame import folded_report, speedscope_report
-from deepscope.report.places import Depth
+from deepscope.report.call_paths import Depth, folded_report, speedscope_report
 
 
 def flat() -> Profile:

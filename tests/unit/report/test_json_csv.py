@@ -1,5 +1,7 @@
-"""The JSON report is the contract that docs/report.md describes."""
+"""The reports as JSON and CSV are the contract that docs/report.md describes."""
 
+import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 import built_profiles
 from deepscope.records import CriticalTimes, HeldMemory, Numbers, Why
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.json_csv import json_report
+from deepscope.report.json_csv import csv_report, json_report, report_object
 from deepscope.report.tables import TABLES
 
 NUMBERS = dict.fromkeys(Numbers.__struct_fields__, int)
@@ -267,3 +269,42 @@ def test_no_name_reaches_the_terminal_as_an_escape() -> None:
     assert text.isascii()
     assert all(character.isprintable() or character == "\n" for character in text)
     assert json.loads(text)["lines"][0]["function"] == built_profiles.hostile().lines[0].function
+
+
+@pytest.mark.parametrize("by", TABLES)
+def test_each_table_has_a_header_and_a_row_an_entry(by: str) -> None:
+    profile = built_profiles.training()
+    rows = list(csv.DictReader(io.StringIO(csv_report(profile, by=by))))
+    entries = TABLES[by].rows(profile)
+    assert len(rows) == len(entries) + (by == "line")
+    assert all(None not in row and None not in row.values() for row in rows)
+
+
+def test_the_lines_and_the_last_row_sum_to_the_device_time() -> None:
+    profile = built_profiles.training()
+    rows = list(csv.DictReader(io.StringIO(csv_report(profile))))
+    assert sum(int(row["self_device_ns"]) for row in rows) == profile.totals.device_ns
+    assert (rows[-1]["file"], rows[-1]["line"]) == ("", "0")
+    assert (rows[0]["line"], rows[0]["exact"], rows[0]["function"]) == ("42", "1", "Net.forward")
+
+
+@pytest.mark.parametrize("by", ["operator", "kernel"])
+def test_names_stand_as_recorded_and_as_people_read_them(by: str) -> None:
+    profile = built_profiles.training()
+    entries = getattr(profile, TABLES[by].key)
+    entries[0].name = raw = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int)"
+    rows = list(csv.DictReader(io.StringIO(csv_report(profile, by=by))))
+    of_json = {row["name"]: row["label"] for row in report_object(profile, by=by)[TABLES[by].key]}
+    assert {row["name"]: row["label"] for row in rows} == of_json
+    assert of_json[raw] != raw
+
+
+def test_no_cell_is_a_formula_and_none_breaks_its_row() -> None:
+    for by in TABLES:
+        text = csv_report(built_profiles.hostile(), by=by)
+        assert all(character.isprintable() or character == "\n" for character in text)
+        for row in csv.reader(io.StringIO(text)):
+            assert not any(cell.lstrip().startswith(("=", "+", "@")) for cell in row)
+    rows = list(csv.DictReader(io.StringIO(csv_report(built_profiles.hostile()))))
+    assert rows[1]["file"] == "'=cmd|' /C calc'!A0"
+    assert rows[1]["text"] == "' -1+1"

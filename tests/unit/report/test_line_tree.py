@@ -14,8 +14,8 @@ from built_profiles import MODEL, MS, TRAIN
 from deepscope.errors import OptionError
 from deepscope.records import CallNode, Part, PartKey, Profile
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.below import below, fold_alike, main_branch
 from deepscope.report.line_report import find_line, line_csv, line_json, line_object, line_text
+from deepscope.report.line_tree import below, fold_alike, main_branch
 
 LIBRARY = "/env/lib/python3.12/site-packages/transformers/models/gpt2/modeling_gpt2.py"
 FORWARD = 0

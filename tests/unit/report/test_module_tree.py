@@ -8,7 +8,7 @@ import pytest
 from deepscope.analysis.build import build_profile
 from deepscope.records import Module, Profile
 from deepscope.report.json_csv import json_report
-from deepscope.report.module_columns import children_of, depths, largest_modules, plain_modules, tree_order
+from deepscope.report.module_tree import children_of, depths, largest_modules, plain_modules, tree_order
 from deepscope.report.text_report import text_report
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

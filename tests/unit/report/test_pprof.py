@@ -8,8 +8,8 @@ import pytest
 
 import built_profiles
 from deepscope.records import Profile
+from deepscope.report.call_paths import Depth
 from deepscope.report.exports.pprof import pprof_profile
-from deepscope.report.places import Depth
 from pprof_message import read_pprof
 
 

@@ -8,7 +8,7 @@ import pytest
 import built_profiles
 from deepscope.records import Step
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.step_times import PERCENTILES, step_times, step_times_words
+from deepscope.report.step_table import PERCENTILES, step_times, step_times_words
 
 
 def steps(*durations: int) -> list[Step]:

@@ -103,7 +103,7 @@ def test_source_text_comes_from_the_trace_and_never_from_a_changed_file(tmp_path
     import hashlib
 
     from deepscope.records import SourceFile
-    from deepscope.report.places import Sources
+    from deepscope.report.line_table import Sources
 
     file = tmp_path / "model.py"
     file.write_text("a = 1\n    b = 2\n")

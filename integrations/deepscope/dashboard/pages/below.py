@@ -8,9 +8,9 @@ from deepscope.dashboard.answer import PageAnswer
 from deepscope.dashboard.pages.tables import key_of, place_words, whole_place, word
 from deepscope.records import Line, Profile
 from deepscope.records.places import NO_LINE
-from deepscope.report.below import lines_of
+from deepscope.report.call_paths import node_path, subtree_sums
 from deepscope.report.event_names import readable
-from deepscope.report.places import node_path, subtree_sums
+from deepscope.report.line_tree import lines_of
 
 _MOST = 30
 """Rows of each list, the largest first."""

@@ -12,9 +12,9 @@ from deepscope.dashboard.pages.tables import title_of, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
 from deepscope.records.places import NO_LINE, base_name
-from deepscope.report.below import NodeKind
-from deepscope.report.flame import FlameMetric, flame_tree
-from deepscope.report.places import Depth, place_name
+from deepscope.report.call_paths import Depth, FlameMetric, flame_tree
+from deepscope.report.event_names import place_name
+from deepscope.report.line_tree import NodeKind
 
 NODES = 8000
 

@@ -18,11 +18,11 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile
 from deepscope.records.places import NO_LINE
-from deepscope.report.below import Node, NodeKind, below, fold_alike, lines_of
-from deepscope.report.line_columns import used_columns
+from deepscope.report.event_names import place_name
+from deepscope.report.line_table import Sources, used_columns
+from deepscope.report.line_tree import Node, NodeKind, below, fold_alike, lines_of
+from deepscope.report.line_verdict import no_word, why_words
 from deepscope.report.memory import peak_kinds
-from deepscope.report.places import Sources, place_name
-from deepscope.report.why_words import no_word, why_words
 
 NODES = 5000
 """Of the tree below a line, the largest."""

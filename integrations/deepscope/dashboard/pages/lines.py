@@ -13,9 +13,17 @@ from deepscope.errors import OptionError
 from deepscope.printable import clipped, printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
 from deepscope.records.places import path_below
-from deepscope.report.framework import RestRow, framework_words, rest_rows, without_framework
-from deepscope.report.line_columns import FUNCTION, VERDICT, cost_share, used_columns
-from deepscope.report.places import Sources
+from deepscope.report.line_table import (
+    FUNCTION,
+    VERDICT,
+    RestRow,
+    Sources,
+    cost_share,
+    framework_words,
+    rest_rows,
+    used_columns,
+    without_framework,
+)
 from deepscope.report.table_column import ColumnOf, place_column
 
 FILES = 4000

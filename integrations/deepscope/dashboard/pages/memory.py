@@ -14,7 +14,7 @@ from deepscope.dashboard.pages.tables import table_of, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile
-from deepscope.report.line_columns import FUNCTION
+from deepscope.report.line_table import FUNCTION
 from deepscope.report.memory import held_columns, kind_words, memory_by_line
 from deepscope.report.table_column import ColumnOf, field, place_column
 

@@ -6,7 +6,7 @@ from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import key_of, table_of, word
 from deepscope.records import Profile
-from deepscope.report.module_columns import Branch, folded_modules, module_columns, plain_modules
+from deepscope.report.module_tree import Branch, folded_modules, module_columns, plain_modules
 from deepscope.report.table_column import ColumnOf
 
 

@@ -15,9 +15,9 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Detail, Kernel, KernelKind, Operator, OperatorInDetail, Peaks, Profile, Why
 from deepscope.report.event_names import readable, shapes_text
+from deepscope.report.line_verdict import no_word, why_words
 from deepscope.report.operator_columns import kernel_columns, kind_columns, operator_columns
 from deepscope.report.top_report import TopQuestion, TopRow, ranking
-from deepscope.report.why_words import no_word, why_words
 from deepscope.trace.kinds import operator_kind
 from deepscope.trace.names import parse_call_stack
 

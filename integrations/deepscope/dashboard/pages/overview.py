@@ -12,10 +12,9 @@ from deepscope.dashboard.pages.tables import in_page_words, place_words, table_o
 from deepscope.records import PHASES, Costs, Line, Profile, cost_ns, key_figures
 from deepscope.records.tables import Section
 from deepscope.report.findings import without_findings
-from deepscope.report.framework import without_framework
-from deepscope.report.places import Sources
+from deepscope.report.line_table import Sources, without_framework
 from deepscope.report.run_verdict import run_verdict
-from deepscope.report.step_times import serving_columns
+from deepscope.report.step_table import serving_columns
 from deepscope.report.whole_run import run_rows
 
 LINES = 5

@@ -11,7 +11,7 @@ from deepscope.dashboard.pages.operators import kernel_key, named_operator
 from deepscope.dashboard.pages.tables import key_of, place_words, word
 from deepscope.records import PHASES, FrameworkPart, Kernel, Line, Profile
 from deepscope.report.event_names import readable
-from deepscope.report.module_columns import Branch, folded_modules
+from deepscope.report.module_tree import Branch, folded_modules
 
 
 class Part(PageAnswer):

@@ -10,9 +10,9 @@ from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.overview import StepBar, serving_phases, step_bars
 from deepscope.dashboard.pages.tables import place_words, table_of, word
 from deepscope.records import PHASES, CounterSeries, Profile, Step
+from deepscope.report.columns import STREAM_COLUMNS, thread_columns
 from deepscope.report.counters import COUNTER_COLUMNS
-from deepscope.report.places_of_work import STREAM_COLUMNS, step_columns, thread_columns
-from deepscope.report.step_times import PERCENTILES, serving_step_columns, step_times
+from deepscope.report.step_table import PERCENTILES, serving_step_columns, step_columns, step_times
 from deepscope.report.table_column import ColumnOf, field
 from deepscope.trace.format.counters import TRACKS
 

@@ -14,7 +14,8 @@ from datetime import datetime
 from deepscope.printable import printable
 from deepscope.records import Profile
 from deepscope.records.places import NO_LINE
-from deepscope.report.places import Depth, Metric, place_name, stacks
+from deepscope.report.call_paths import Depth, Metric, stacks
+from deepscope.report.event_names import place_name
 
 _TYPES = (("device", "nanoseconds"), ("backward", "nanoseconds"), ("cpu", "nanoseconds"))
 """Values of a sample: device time, the part of it in backward, the line's own time on the CPU."""

@@ -12,7 +12,7 @@ from deepscope.ranks.finding import clause
 from deepscope.ranks.results import RankRow, RanksReport
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
-from deepscope.report.places_of_work import outside_words
+from deepscope.report.columns import outside_words
 from deepscope.report.ranks.forms import answer, late_entries, rows_of, step_unit
 from deepscope.report.ranks.heat_map import fits, heat_map, pair_matrix
 from deepscope.report.ranks.tables import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from deepscope.printable import printable
 from deepscope.records import Line
-from deepscope.report.places import Depth
+from deepscope.report.call_paths import Depth
 from deepscope_lsp.answers import CallPath, CallPaths, FrameKind, LinePath, LinePaths, SourceLocation
 from deepscope_lsp.engine.call_tree import NO_LINE, JoinedNode, joined_calls, node_name, place_of
 from deepscope_lsp.engine.path_map import Locate, PlaceFields, place_fields

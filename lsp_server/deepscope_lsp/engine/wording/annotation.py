@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from deepscope.quantities import spaced
 from deepscope.records import Line, Numbers, cost_ns
-from deepscope.report.why_words import why_words
+from deepscope.report.line_verdict import why_words
 from deepscope_lsp.engine.profile_index import Scales
 from deepscope_lsp.engine.wording import quantities
 

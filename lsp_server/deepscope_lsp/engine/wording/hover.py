@@ -11,11 +11,10 @@ from deepscope.quantities import TIMES, spaced
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top, cost_ns
 from deepscope.records.places import short_path, short_place
 from deepscope.report import markdown
-from deepscope.report.below import Node, main_branch
-from deepscope.report.event_names import readable
+from deepscope.report.event_names import place_name, readable
+from deepscope.report.line_tree import Node, main_branch
+from deepscope.report.line_verdict import no_word, why_words
 from deepscope.report.memory import peak_kinds
-from deepscope.report.places import place_name
-from deepscope.report.why_words import no_word, why_words
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.binding import Mark
 from deepscope_lsp.engine.path_map import Locate
