@@ -16,7 +16,7 @@ from measure import Spread
 from results import Goal, Result, make_parser
 from torch.utils.data import DataLoader
 
-from deepscope.capture.run_watch import RunWatch
+from deepscope.capture.whole_run.run_watch import RunWatch
 
 _STEPS = 2000
 

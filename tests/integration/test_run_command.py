@@ -478,7 +478,7 @@ def test_an_evaluation_between_two_steps_is_part_of_none(wait: int, folder: Path
 UNLIKE = """\
 import time
 import torch
-from deepscope.capture.second_window import StepRhythm
+from deepscope.capture.whole_run.further_windows import StepRhythm
 from helper import product
 
 net = torch.nn.Linear(64, 64)

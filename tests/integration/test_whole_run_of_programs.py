@@ -430,7 +430,7 @@ COMPILED = """\
 import io, sys
 import torch
 from torch.utils.data import DataLoader
-from deepscope.capture.run_watch import RunWatch
+from deepscope.capture.whole_run.run_watch import RunWatch
 
 graphs, content, loader = [], io.BytesIO(), DataLoader(torch.ones(3, 2), batch_size=None)
 

@@ -1,4 +1,4 @@
-"""What else used the machine while a window was recorded, and whether its memory suffices for the window's end."""
+"""What else uses the machine: who has its cores, and whether its memory suffices for the end of a window."""
 
 from __future__ import annotations
 
@@ -19,6 +19,26 @@ from deepscope.capture.process_hooks.threads import call_soon
 from deepscope.trace.format.header import MachineUse
 
 _ROOT = Path("/")
+_OWN_SCHEDULE = "/proc/thread-self/schedstat"
+"""Linux: ns on a core, ns waiting for one, and how often it had one (Documentation/scheduler/sched-stats.rst)."""
+_LONGEST_SCHEDULE = 64
+
+
+def core_wait_ns() -> int | None:
+    """How long the calling thread could have run and had no core, since it started; some microseconds of work.
+
+    None where the system does not tell.
+    """
+    try:
+        file = os.open(_OWN_SCHEDULE, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return int(os.read(file, _LONGEST_SCHEDULE).split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    finally:
+        os.close(file)
 
 
 class _Cores(NamedTuple):
@@ -137,7 +157,7 @@ class EndMemory:
         self,
         processes: int = 1,
         *,
-        root: Path = Path("/"),
+        root: Path = _ROOT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._processes = processes

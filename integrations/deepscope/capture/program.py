@@ -24,10 +24,10 @@ from deepscope.errors import ProgramError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from deepscope.capture.evaluation_window import EvaluationWindow
     from deepscope.capture.options import OptionKeywords, RecordingOptions
-    from deepscope.capture.run_watch import RunWatch
     from deepscope.capture.step_callback import StepCallback
+    from deepscope.capture.whole_run.further_windows import EvaluationWindow
+    from deepscope.capture.whole_run.run_watch import RunWatch
     from deepscope.capture.workers import WorkerClocks
 
 _ID = "0"
@@ -172,7 +172,7 @@ def record_steps(
     they are let in from the beginning. A program that records itself is left to it, where it `may_record_itself`. A
     rank that is not to record, and knows so from its launcher, pays nothing.
     """
-    from deepscope.capture.run_watch import RunWatch
+    from deepscope.capture.whole_run.run_watch import RunWatch
 
     watch = RunWatch()
     from deepscope.capture.compiled.level import ProvenanceHold
@@ -269,7 +269,7 @@ class _OptimizerSteps:
             self._watch.close()
             return
         from deepscope.capture import process_facts
-        from deepscope.capture.run_watch import PausedSteps
+        from deepscope.capture.whole_run.run_watch import PausedSteps
 
         began_ns = perf_counter_ns()
         self._callback = self._begin()

@@ -17,17 +17,24 @@ import torch
 
 from deepscope.capture import process_facts as process
 from deepscope.capture.call_site import CallSite, is_loop_left
-from deepscope.capture.evaluation_window import STAGE, WORTH, WORTH_LOOKING, EvaluationWindow, at_once, length_of
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingOptions, checked_options
 from deepscope.capture.process_hooks.own_work import set_apart
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.run_timer import write_account
-from deepscope.capture.run_watch import RunWatch
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule, StepAction
-from deepscope.capture.second_window import SecondWindow
+from deepscope.capture.whole_run.further_windows import (
+    EVALUATION_STAGE,
+    EVALUATION_WORTH,
+    EVALUATION_WORTH_LOOKING,
+    EvaluationWindow,
+    SecondWindow,
+    at_once,
+)
+from deepscope.capture.whole_run.loader_passes import length_of
+from deepscope.capture.whole_run.run_timer import write_account
+from deepscope.capture.whole_run.run_watch import RunWatch
 from deepscope.capture.workers import WorkerClocks
 from deepscope.errors import RecorderError
 
@@ -92,7 +99,12 @@ class Recording:
         self._site: CallSite | None = None
         """Where it was started."""
         self._is_callbacks = False
-        self._second: SecondWindow | None = None
+        self._second = SecondWindow(
+            self._new_second_recorder,
+            is_free=self._is_free_for_second,
+            first=lambda: self._recorder.timer.recorded,
+            works_elsewhere=torch.cuda.is_initialized,
+        )
         self._ended_steps = self._steps_ns = 0
         """Of the run up to its last step, with one before the start that the recording knows of."""
 
@@ -159,9 +171,8 @@ class Recording:
         began_ns = perf_counter_ns()
         self._recorder.step()
         self._ended_steps += 1
-        if self._second is not None:
-            before_ns, self._steps_ns = self._steps_ns, watch.steps_ns
-            self._second.end_step(self._steps_ns - before_ns)
+        before_ns, self._steps_ns = self._steps_ns, watch.steps_ns
+        self._second.end_step(self._steps_ns - before_ns)
         if began_ns > self._next_account_ns:
             write_account(watch.account(), self.traces)
             self._next_account_ns = perf_counter_ns() + _ACCOUNT_INTERVAL_NS
@@ -173,14 +184,12 @@ class Recording:
         A window that has steps by then is saved with these, and its cycle is over.
         """
         self._give_to_recording(self._recorder.pause)
-        if self._second is not None:
-            self._give_to_recording(self._second.pause)
+        self._give_to_recording(self._second.pause)
 
     def resume(self) -> None:
         """After `pause`: the next step begins."""
         self._give_to_recording(self._recorder.resume)
-        if self._second is not None:
-            self._give_to_recording(self._second.resume)
+        self._give_to_recording(self._second.resume)
 
     def _give_to_recording(self, work: Callable[[], None]) -> None:
         began_ns = perf_counter_ns()
@@ -210,9 +219,8 @@ class Recording:
         _open_ones.discard(self)
         try:
             self._recorder.stop(complete=complete)
-            if self._second is not None:
-                self._second.stop()
-                self._second.wait()
+            self._second.stop()
+            self._second.wait()
             self._recorder.wait(self._recorder.patience_s)
         finally:
             if watch is not None:
@@ -232,31 +240,24 @@ class Recording:
     def wait(self) -> None:
         """Return once the traces of all windows that have ended are written."""
         self._recorder.wait()
-        if self._second is not None:
-            self._second.wait()
+        self._second.wait()
 
     def follow_steps(self) -> None:
         """Record a second window where the first one is not like the steps behind it; once started.
 
         Not where ranks would have to agree on it, or the clock says when.
         """
-        watch = self._watch
-        if watch is None or not self._may_record_beside:
-            return
+        if self._watch is not None and self._may_record_beside:
+            self._steps_ns = self._watch.steps_ns
+            self._second.follow()
 
-        def make(steps: int) -> Recorder:
-            options = replace(at_once(self._options), warmup=1, active=steps)
-            return self._beside(options, 1 + steps, first_step=self._ended_steps)
+    def _new_second_recorder(self, steps: int) -> Recorder:
+        options = replace(at_once(self._options), warmup=1, active=steps)
+        return self._beside(options, 1 + steps, first_step=self._ended_steps)
 
-        self._steps_ns = watch.steps_ns
-        self._second = SecondWindow(
-            make,
-            is_free=lambda: (
-                self._recorder.is_at_rest and not self._recorder.is_writing and not watch.is_evaluation_open
-            ),
-            first=lambda: self._recorder.timer.recorded,
-            works_elsewhere=torch.cuda.is_initialized,
-        )
+    def _is_free_for_second(self) -> bool:
+        is_evaluation_open = self._watch is not None and self._watch.is_evaluation_open
+        return self._recorder.is_at_rest and not self._recorder.is_writing and not is_evaluation_open
 
     @property
     def _may_record_beside(self) -> bool:
@@ -277,7 +278,7 @@ class Recording:
             counts_run=False,
         )
 
-    def evaluation_window(self, stage: str = STAGE) -> EvaluationWindow | None:
+    def evaluation_window(self, stage: str = EVALUATION_STAGE) -> EvaluationWindow | None:
         """One for this run's evaluations; None where ranks would have to agree on it, or the clock says when.
 
         It opens before this recording has started, or once that is at rest.
@@ -295,13 +296,12 @@ class Recording:
             make,
             self._is_free,
             batches=int(options.warmup) + options.active + 1,
-            worth=WORTH_LOOKING if options.audit else WORTH,
+            worth=EVALUATION_WORTH_LOOKING if options.audit else EVALUATION_WORTH,
         )
 
     def _is_free(self) -> bool:
         """Whether it has not started, or is at rest."""
-        is_at_rest = self._recorder.is_at_rest and (self._second is None or self._second.is_at_rest)
-        return self._site is None or is_at_rest
+        return self._site is None or (self._recorder.is_at_rest and self._second.is_at_rest)
 
     def iterate(self, loader: Iterable[Item]) -> Iterator[Item]:
         """The items of `loader`, each one a step; the time in the loader is the phase `data`.
@@ -357,7 +357,7 @@ class Recording:
     @property
     def traces(self) -> list[Path]:
         """The files written, oldest first."""
-        return self._recorder.traces + ([] if self._second is None else self._second.traces)
+        return self._recorder.traces + self._second.traces
 
     @property
     def profile(self) -> Profile | None:

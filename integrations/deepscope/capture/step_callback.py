@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
-from deepscope.capture.run_watch import RunWatch
 from deepscope.capture.session import Recording, RecordingKeywords, with_schedule
+from deepscope.capture.whole_run.run_watch import RunWatch
 from deepscope.errors import NestedProfileError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from deepscope.capture.evaluation_window import EvaluationWindow
+    from deepscope.capture.whole_run.further_windows import EvaluationWindow
 
 
 class StepCallback:

@@ -160,12 +160,12 @@ def _show(recorded: Recorded, ranks: Any, *, code: int, by_optimizer: bool, limi
 
 def _print_evaluations(traces: Iterable[Path], training: Profile) -> None:
     """Prints what was found in an evaluation that was recorded beside the training, if anything."""
-    from deepscope.capture.evaluation_window import STAGE
     from deepscope.capture.saving.saver import wait_for_profile
+    from deepscope.capture.whole_run.further_windows import EVALUATION_STAGE
     from deepscope.report.text_report import evaluation_text
 
     for trace in traces:
-        if parse_name(trace.name)[1] == STAGE:
+        if parse_name(trace.name)[1] == EVALUATION_STAGE:
             wait_for_profile(trace)
             text = evaluation_text(load_profile(trace), training, **terminal())
             emit(f"\n{text}" if text else "")

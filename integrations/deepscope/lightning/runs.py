@@ -18,10 +18,10 @@ from deepscope.capture.compiled.level import ProvenanceHold
 from deepscope.capture.lines import UserCode
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.pause_sampler import PauseSampler
 from deepscope.capture.resources import counters_of_run
-from deepscope.capture.run_timer import RunTimer
 from deepscope.capture.saving.header import RecordingSession
+from deepscope.capture.whole_run.pause_sampler import PauseSampler
+from deepscope.capture.whole_run.run_timer import RunTimer
 from deepscope.capture.workers import WorkerClocks, armed_clocks
 from deepscope.lightning.stages import Stage, StageWindows
 from deepscope.printable import printable

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from deepscope.capture.naming import check_template
 from deepscope.capture.notices import warn
 from deepscope.capture.options import checked_options
-from deepscope.capture.run_watch import RunWatch
 from deepscope.capture.session import Recording, with_schedule
+from deepscope.capture.whole_run.run_watch import RunWatch
 from deepscope.errors import NestedProfileError
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from deepscope.capture.evaluation_window import EvaluationWindow
     from deepscope.capture.options import OptionKeywords
+    from deepscope.capture.whole_run.further_windows import EvaluationWindow
     from deepscope.records import Profile
     from deepscope.trace.format.run_account import RunPartName
 

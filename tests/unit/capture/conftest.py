@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import deepscope
-from deepscope.capture import run_timer
 from deepscope.capture.on_demand.control_server import Client
 from deepscope.capture.on_demand.jobs import live_entries
 from deepscope.capture.on_demand.start import OnDemand
+from deepscope.capture.whole_run import run_timer
 from warm_python import run_warm
 
 PRELUDE = """

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.capture import pause_sampler, run_timer
 from deepscope.capture.lines import UserCode
-from deepscope.capture.pause_sampler import PauseSampler
-from deepscope.capture.run_timer import RunTimer
+from deepscope.capture.whole_run import pause_sampler, run_timer
+from deepscope.capture.whole_run.pause_sampler import PauseSampler
+from deepscope.capture.whole_run.run_timer import RunTimer
 from deepscope.trace.format.run_account import PauseAccount, RunPartName
 
 MS = 1_000_000

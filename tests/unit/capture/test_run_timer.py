@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.capture import run_timer
-from deepscope.capture.run_timer import MOST_EPOCHS, RunTimer, write_account
+from deepscope.capture.whole_run import run_timer
+from deepscope.capture.whole_run.run_timer import MOST_EPOCHS, RunTimer, write_account
 from deepscope.trace.format.run_account import (
     CompiledAccount,
     RunAccount,

@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from deepscope.capture.evaluation_window import ModelModes
-from deepscope.capture.run_watch import PausedSteps, RunWatch
+from deepscope.capture.whole_run.loader_passes import ModelModes
+from deepscope.capture.whole_run.run_watch import PausedSteps, RunWatch
 from deepscope.trace.format.run_account import RunAccount
 
 FETCH, STEP, VALIDATE, TAIL = 3, 10, 50, 1

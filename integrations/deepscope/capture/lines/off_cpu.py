@@ -17,8 +17,8 @@ try:
 except ImportError:  # macOS counts by process alone, Windows not at all
     getrusage = None  # type: ignore[assignment]
 
-from deepscope.capture.core_wait import core_wait_ns
 from deepscope.capture.lines.emit import make_pair
+from deepscope.capture.machine_use import core_wait_ns
 from deepscope.trace.format.span_names import OffCpu, off_cpu_name
 
 LONG_NS = 50_000

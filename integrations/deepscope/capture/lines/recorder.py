@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 
-from deepscope.capture import core_wait
+from deepscope.capture import machine_use
 from deepscope.capture.dynamo import hide_modules
 from deepscope.capture.lines.calibration import CostSamples, HookWork
 from deepscope.capture.lines.code_facts import Limits
@@ -318,4 +318,4 @@ _open_windows: weakref.WeakSet[_Window] = abandoned_in_children()
 def _hide_hooks() -> None:
     package = __name__.rpartition(".")[0]
     own = [module for name, module in sys.modules.copy().items() if name.startswith(f"{package}.")]
-    hide_modules([*own, core_wait, own_work, span_names])
+    hide_modules([*own, machine_use, own_work, span_names])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.capture import second_window
-from deepscope.capture.second_window import GROWN_STEPS, SecondWindow
+from deepscope.capture.whole_run import further_windows
+from deepscope.capture.whole_run.further_windows import GROWN_STEPS, SecondWindow
 from deepscope.trace.format.header import Spread, UnrecordedStepTimes
 
 MS = 1_000_000
@@ -59,6 +59,7 @@ class Run:
         self.ended = 0
         first = UnrecordedStepTimes(3, Spread(int(recorded_ms * MS)))
         self.window = SecondWindow(self._make, lambda: True, lambda: first, lambda: works_elsewhere)
+        self.window.follow()
 
     def _make(self, steps: int) -> Recorder:
         self.recorders.append((self.ended, Recorder(steps)))
@@ -80,7 +81,7 @@ def cpu(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
         nonlocal now
         now += ms
 
-    monkeypatch.setattr(second_window, "thread_time_ns", lambda: int(now * MS))
+    monkeypatch.setattr(further_windows, "thread_time_ns", lambda: int(now * MS))
     return go_on
 
 

@@ -13,7 +13,7 @@ from math import log2
 from pathlib import Path
 from time import perf_counter_ns, time_ns
 
-from deepscope.capture.core_wait import core_wait_ns
+from deepscope.capture.machine_use import core_wait_ns
 from deepscope.trace.format.run_account import (
     PARTS,
     CompiledAccount,

@@ -11,7 +11,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 
 from deepscope.capture.lines import UserCode
-from deepscope.capture.run_timer import RunTimer
+from deepscope.capture.whole_run.run_timer import RunTimer
 from deepscope.trace.format.run_account import PARTS, PauseAccount, RunPartName
 
 _INTERVAL_S = 0.025

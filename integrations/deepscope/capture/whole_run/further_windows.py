@@ -1,25 +1,31 @@
-"""A second window where the first one is not like the run: steps get longer, or long ones come at equal distances.
+"""Further windows of a run, where the first is not like the rest: one of its long steps, one of an evaluation.
 
 Long steps follow a roll-out, a generation of samples or the start of a loader's workers. The first window tells nothing
-of them, and they may take most of the run: the second one has a whole period.
+of them, nor of evaluations in a plain loop, and either may take most of the run.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from time import thread_time_ns
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from deepscope.capture.notices import warn
-from deepscope.capture.run_timer import LONG_STEP
+from deepscope.capture.whole_run.loader_passes import LoaderPass
+from deepscope.capture.whole_run.run_timer import LONG_STEP
 from deepscope.errors import DeepScopeError
 from deepscope.trace.format.header import UnrecordedStepTimes
 
-WORTH = 0.25
+if TYPE_CHECKING:
+    from deepscope.capture.options import RecordingOptions
+    from deepscope.capture.recorder import Recorder
+
+_LONG_STEPS_WORTH = 0.25
 """What long steps take more than usual ones, of all steps' time."""
 GROWN = 1.5
 """Steps have grown that take so many times as long as those behind the first window."""
@@ -39,22 +45,6 @@ _LONGEST_NS = 20_000_000_000
 _LEAST_NS = 1_000_000
 """A long step takes at least that much more."""
 _ATTEMPTS = 2
-
-
-class SecondRecorder(Protocol):
-    """What is needed of `deepscope.capture.recorder.Recorder`."""
-
-    @property
-    def traces(self) -> list[Path]: ...
-    @property
-    def is_at_rest(self) -> bool: ...
-    def start(self) -> None: ...
-    def step(self) -> None: ...
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
-    def stop(self, *, complete: bool = True) -> None: ...
-    def discard(self) -> None: ...
-    def wait(self) -> bool: ...
 
 
 class StepRhythm:
@@ -107,7 +97,7 @@ class StepRhythm:
 
     def _period(self) -> int:
         """0 where there is none that is worth a window."""
-        if len(self._long) <= _DISTANCES or self._whole_more_ns < WORTH * self._whole_ns:
+        if len(self._long) <= _DISTANCES or self._whole_more_ns < _LONG_STEPS_WORTH * self._whole_ns:
             return 0
         distances = {later - earlier for earlier, later in pairwise(self._long)}
         period = distances.pop()
@@ -127,7 +117,9 @@ class StepRhythm:
 
 
 class SecondWindow:
-    """Opens once; of a period so that its first step is the long one.
+    """Opens once, with steps that are longer than those of the first window; none opens before `follow`.
+
+    Where long steps come at equal distances it has a whole period, and begins with the long one.
 
     `make` makes the recorder of so many steps behind one that warms up; `is_free` says whether nothing else is being
     recorded. `first`: the recorded steps of the first window. `works_elsewhere`: as `StepRhythm` takes it.
@@ -135,7 +127,7 @@ class SecondWindow:
 
     def __init__(
         self,
-        make: Callable[[int], SecondRecorder],
+        make: Callable[[int], Recorder],
         is_free: Callable[[], bool],
         first: Callable[[], UnrecordedStepTimes | None],
         works_elsewhere: Callable[[], bool],
@@ -144,12 +136,16 @@ class SecondWindow:
         self._is_free = is_free
         self._first = first
         self._new_rhythm = partial(StepRhythm, works_elsewhere)
-        self._rhythm: StepRhythm | None = self._new_rhythm()
-        """None where no window opens any more."""
+        self._rhythm: StepRhythm | None = None
+        """None where no window opens."""
         self._attempts = 0
-        self._recorder: SecondRecorder | None = None
+        self._recorder: Recorder | None = None
         self._wanted = self._ended = 0
         """The steps that have ended since it was opened, with the one that warms up."""
+
+    def follow(self) -> None:
+        """Look at the steps that end from here on."""
+        self._rhythm = self._new_rhythm()
 
     @property
     def traces(self) -> list[Path]:
@@ -211,3 +207,110 @@ class SecondWindow:
             warn(f"the second window is not recorded: {error}")
         else:
             self._recorder, self._wanted, self._ended = recorder, steps, 0
+
+
+EVALUATION_WORTH = 0.2
+"""Of the run up to now, which evaluations take from then on."""
+EVALUATION_WORTH_LOOKING = 0.1
+"""The same, where steps are looked at, too."""
+EVALUATION_STAGE = "validate"
+
+
+class EvaluationWindow:
+    """Opens once, with a batch of an evaluation; each of its batches is a step.
+
+    Steps behind it that are looked at (`audit`) may be the next evaluation's.
+    `make` makes the recorder for a pass over so many batches (None: unknown), of which it takes `batches`; `is_free`
+    says whether nothing else is being recorded; `worth` is the share of the run that evaluations have to take.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[int | None], Recorder],
+        is_free: Callable[[], bool],
+        *,
+        batches: int = 1,
+        worth: float = EVALUATION_WORTH,
+    ) -> None:
+        self._make = make
+        self._worth = worth
+        self._needed = batches
+        self._is_free = is_free
+        self._pass: LoaderPass | None = None
+        self._recorder: Recorder | None = None
+        self._batches = 0
+        """Those that the pass had before."""
+        self._asked: LoaderPass | None = None
+        """The last one that had no window."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._pass is not None
+
+    @property
+    def traces(self) -> list[Path]:
+        """The file, once it is written."""
+        return [] if self._recorder is None else self._recorder.traces
+
+    def next_batch(self, one: LoaderPass, share: float) -> None:
+        """An evaluation asks for its next batch; `share` is that of all evaluations, of the run up to now."""
+        if self._recorder is None:
+            if self._has_room(one) and share >= self._worth and self._is_free():
+                self._open(one)
+        elif one is self._pass:
+            if one.batches != one.length:  # else there is none, and `end` follows
+                self._recorder.step()
+        elif self._pass is None and self._looks_at_steps and self._is_free():
+            self._pass, self._batches = one, one.batches
+            self._recorder.step()
+
+    def _has_room(self, one: LoaderPass) -> bool:
+        """Whether a pass has as many batches left as are needed, or of fewer all that are left once it is known."""
+        left = self._needed if one.length is None else one.length - one.batches
+        is_first, self._asked = self._asked is not one, one
+        return left >= self._needed or (left > 0 and is_first and one.batches <= 1)
+
+    @property
+    def _looks_at_steps(self) -> bool:
+        """Whether the window is over, and steps behind it are to be looked at."""
+        return self._recorder is not None and self._recorder.is_stopped and not self._recorder.is_at_rest
+
+    def end(self, one: LoaderPass | None = None) -> None:
+        """The evaluation has worked on its last batch, or (None) something else goes on by now."""
+        if self._pass is None or self._recorder is None or (one is not None and one is not self._pass):
+            return
+        ended, self._pass = self._pass, None
+        if ended.batches == self._batches and not self._recorder.is_stopped:  # it had no more
+            self._recorder.discard()
+            self._recorder = None
+            return
+        if one is not None:
+            self._recorder.step()
+        if self._looks_at_steps:
+            self._recorder.pause()
+            return
+        has_recorded = self._recorder.recording or self._recorder.is_stopped
+        self._recorder.stop()
+        if not has_recorded:  # it had fewer than it takes to warm up
+            self._recorder = None
+
+    def wait(self) -> None:
+        """Return once the trace is written; no evaluation follows."""
+        if self._recorder is not None:
+            if self._looks_at_steps:
+                self._recorder.stop()
+            self._recorder.wait()
+
+    def _open(self, one: LoaderPass) -> None:
+        try:
+            recorder = self._recorder = self._make(None if one.length is None else max(one.length - one.batches, 1))
+            recorder.start()
+        except DeepScopeError as error:
+            warn(f"evaluations are not recorded: {error}")
+        else:
+            self._pass, self._batches = one, one.batches
+
+
+def at_once(options: RecordingOptions) -> RecordingOptions:
+    """A recording's options for a window that begins at once, and does not come again."""
+    return replace(options, skip_first=0, wait=0, repeat=1, schedule=None)

@@ -13,8 +13,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from deepscope.capture.dynamo import compiled_functions
-from deepscope.capture.evaluation_window import LoaderPass, ModelModes, PassKind, TimeMark
-from deepscope.capture.run_timer import RunTimer
+from deepscope.capture.whole_run.loader_passes import LoaderPass, ModelModes, PassKind, TimeMark
+from deepscope.capture.whole_run.run_timer import RunTimer
 from deepscope.trace.format.run_account import PauseAccount, RunAccount, RunPartName
 
 

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from deepscope.capture import core_wait
-from deepscope.capture.evaluation_window import EvaluationWindow, LoaderPass, ModelModes, PassKind
+from deepscope.capture import machine_use
 from deepscope.capture.lines import UserCode
-from deepscope.capture.loop_timer import LoopTimer
-from deepscope.capture.pause_sampler import PauseSampler
-from deepscope.capture.run_timer import RunTimer
+from deepscope.capture.whole_run.further_windows import EvaluationWindow
+from deepscope.capture.whole_run.loader_passes import LoaderPass, ModelModes, PassKind
+from deepscope.capture.whole_run.loop_timer import LoopTimer
+from deepscope.capture.whole_run.pause_sampler import PauseSampler
+from deepscope.capture.whole_run.run_timer import RunTimer
 from deepscope.trace.format.run_account import RunAccount, RunPartName
 
 
@@ -148,7 +149,7 @@ class RunWatch:
         from deepscope.capture.dynamo import hide_modules
         from deepscope.capture.process_hooks import run_events
 
-        hide_modules([core_wait, *(sys.modules[kind.__module__] for kind in (RunWatch, *_HELPERS))])
+        hide_modules([machine_use, *(sys.modules[kind.__module__] for kind in (RunWatch, *_HELPERS))])
         self._has_gradients = torch.is_grad_enabled
         self._leave = run_events.listen(self)
         self._pauses = PauseSampler(self._loop.timer, lambda: self._thread.number, UserCode.find())

@@ -1,21 +1,14 @@
-"""Passes over data loaders; a window of its own for an evaluation in a plain loop; whether a model evaluates."""
+"""Passes over data loaders, what each is part of, and whether a model evaluates meanwhile."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from enum import Enum, auto
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from deepscope.capture.notices import warn
-from deepscope.capture.run_timer import RunTimer
-from deepscope.errors import DeepScopeError
-
-if TYPE_CHECKING:
-    from deepscope.capture.options import RecordingOptions
+from deepscope.capture.whole_run.run_timer import RunTimer
 
 
 def length_of(loader: Any) -> int | None:
@@ -109,132 +102,6 @@ class TimeMark:
     def evaluation_since_ns(self) -> int:
         """The time of evaluations since then."""
         return max(self._timer.so_far_ns("evaluation") - self._evaluation_ns, 0)
-
-
-WORTH = 0.2
-"""Of the run up to now, which evaluations take from then on."""
-WORTH_LOOKING = 0.1
-"""The same, where steps are looked at, too."""
-STAGE = "validate"
-
-
-class EvaluationRecorder(Protocol):
-    """What is needed of `deepscope.capture.recorder.Recorder`."""
-
-    @property
-    def recording(self) -> bool: ...
-    @property
-    def is_stopped(self) -> bool: ...
-    @property
-    def is_at_rest(self) -> bool: ...
-    @property
-    def traces(self) -> list[Path]: ...
-    def start(self) -> None: ...
-    def step(self) -> None: ...
-    def pause(self) -> None: ...
-    def stop(self) -> None: ...
-    def discard(self) -> None: ...
-    def wait(self) -> bool: ...
-
-
-class EvaluationWindow:
-    """Opens once, with a batch of an evaluation; each of its batches is a step.
-
-    Steps behind it that are looked at (`audit`) may be the next evaluation's.
-    `make` makes the recorder for a pass over so many batches (None: unknown), of which it takes `batches`; `is_free`
-    says whether nothing else is being recorded; `worth` is the share of the run that evaluations have to take.
-    """
-
-    def __init__(
-        self,
-        make: Callable[[int | None], EvaluationRecorder],
-        is_free: Callable[[], bool],
-        *,
-        batches: int = 1,
-        worth: float = WORTH,
-    ) -> None:
-        self._make = make
-        self._worth = worth
-        self._needed = batches
-        self._is_free = is_free
-        self._pass: LoaderPass | None = None
-        self._recorder: EvaluationRecorder | None = None
-        self._batches = 0
-        """Those that the pass had before."""
-        self._asked: LoaderPass | None = None
-        """The last one that had no window."""
-
-    @property
-    def is_open(self) -> bool:
-        return self._pass is not None
-
-    @property
-    def traces(self) -> list[Path]:
-        """The file, once it is written."""
-        return [] if self._recorder is None else self._recorder.traces
-
-    def next_batch(self, one: LoaderPass, share: float) -> None:
-        """An evaluation asks for its next batch; `share` is that of all evaluations, of the run up to now."""
-        if self._recorder is None:
-            if self._has_room(one) and share >= self._worth and self._is_free():
-                self._open(one)
-        elif one is self._pass:
-            if one.batches != one.length:  # else there is none, and `end` follows
-                self._recorder.step()
-        elif self._pass is None and self._looks_at_steps and self._is_free():
-            self._pass, self._batches = one, one.batches
-            self._recorder.step()
-
-    def _has_room(self, one: LoaderPass) -> bool:
-        """Whether a pass has as many batches left as are needed, or of fewer all that are left once it is known."""
-        left = self._needed if one.length is None else one.length - one.batches
-        is_first, self._asked = self._asked is not one, one
-        return left >= self._needed or (left > 0 and is_first and one.batches <= 1)
-
-    @property
-    def _looks_at_steps(self) -> bool:
-        """Whether the window is over, and steps behind it are to be looked at."""
-        return self._recorder is not None and self._recorder.is_stopped and not self._recorder.is_at_rest
-
-    def end(self, one: LoaderPass | None = None) -> None:
-        """The evaluation has worked on its last batch, or (None) something else goes on by now."""
-        if self._pass is None or self._recorder is None or (one is not None and one is not self._pass):
-            return
-        ended, self._pass = self._pass, None
-        if ended.batches == self._batches and not self._recorder.is_stopped:  # it had no more
-            self._recorder.discard()
-            self._recorder = None
-            return
-        if one is not None:
-            self._recorder.step()
-        if self._looks_at_steps:
-            self._recorder.pause()
-            return
-        has_recorded = self._recorder.recording or self._recorder.is_stopped
-        self._recorder.stop()
-        if not has_recorded:  # it had fewer than it takes to warm up
-            self._recorder = None
-
-    def wait(self) -> None:
-        """Return once the trace is written; no evaluation follows."""
-        if self._recorder is not None:
-            if self._looks_at_steps:
-                self._recorder.stop()
-            self._recorder.wait()
-
-    def _open(self, one: LoaderPass) -> None:
-        try:
-            recorder = self._recorder = self._make(None if one.length is None else max(one.length - one.batches, 1))
-            recorder.start()
-        except DeepScopeError as error:
-            warn(f"evaluations are not recorded: {error}")
-        else:
-            self._pass, self._batches = one, one.batches
-
-
-def at_once(options: RecordingOptions) -> RecordingOptions:
-    """A recording's options for a window that begins at once, and does not come again."""
-    return replace(options, skip_first=0, wait=0, repeat=1, schedule=None)
 
 
 _MOST_SCANS = 8
