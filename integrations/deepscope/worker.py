@@ -9,18 +9,17 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Answered, Progress, serve
-from deepscope.store.files import using
-from deepscope.store.loader import LoadRequest
-from deepscope.store.opening import Parsed, keep, parsed_within
-from deepscope.store.requests import ColumnsRequest, RankRequest, answer
+from deepscope.store.files import remote_access
+from deepscope.store.single_trace import ColumnsRequest, Parsed, RankRequest, answer, collect_parsed, keep_parsed
+from deepscope.store.worker_process import LoadRequest
 
 
 def work(body: bytes, progress: Progress) -> Answered:
     """The answer to one request; what was parsed for it is kept once it is given."""
     request = msgspec.msgpack.decode(body, type=RankRequest | ColumnsRequest | LoadRequest)
-    with parsed_within() as parsed:
+    with collect_parsed() as parsed:
         if isinstance(request, RankRequest):
-            with using(request.settings):
+            with remote_access(request.settings):
                 found = answer(request.request, progress)
         else:
             found = _answered(request, progress)
@@ -29,7 +28,7 @@ def work(body: bytes, progress: Progress) -> Answered:
 
 def _keep(parsed: list[Parsed]) -> None:
     while parsed:
-        keep(parsed.pop())
+        keep_parsed(parsed.pop())
 
 
 def _answered(request: ColumnsRequest | LoadRequest, progress: Progress) -> bytes:
@@ -63,7 +62,7 @@ def _profile(request: LoadRequest, progress: Progress) -> bytes:
 
 def _ranks(request: LoadRequest, progress: Progress) -> bytes:
     from deepscope.store.ranks import read_selected
-    from deepscope.store.runs import select
+    from deepscope.store.selection import select
 
     selection = request.selection or select(request.path, stage=request.stage)
     return msgspec.msgpack.encode(read_selected(selection, request.view, partial=request.partial, progress=progress))
@@ -76,14 +75,16 @@ def _columns(request: ColumnsRequest, progress: Progress) -> bytes:
         make_timeline(request.file, partial=request.partial, progress=progress)
         return b""
     if request.answer == "snapshot":
-        from deepscope.store.memory_snapshots import load_snapshot
+        from deepscope.store.companion_files import load_snapshot
 
         return msgspec.msgpack.encode(load_snapshot(request.file.path))
     from deepscope.dashboard.moments import moments_of
-    from deepscope.store.mapped import encoded
-    from deepscope.store.opening import open_attribution
+    from deepscope.store.cache import encode_columns
+    from deepscope.store.single_trace import open_attribution
 
-    return b"".join(encoded(moments_of(open_attribution(request.file, partial=request.partial, progress=progress))))
+    return b"".join(
+        encode_columns(moments_of(open_attribution(request.file, partial=request.partial, progress=progress)))
+    )
 
 
 if __name__ == "__main__":

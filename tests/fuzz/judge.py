@@ -41,8 +41,8 @@ from deepscope.report.tables import TABLES
 from deepscope.report.text_report import text_report
 from deepscope.report.top_report import TopQuestion, ranking, top_csv, top_json, top_text
 from deepscope.store import load_profile
-from deepscope.store.analyses import Traces
 from deepscope.store.files import single_file
+from deepscope.store.load import Traces
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from fuzz.cases import Case
 

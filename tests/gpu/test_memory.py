@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import deepscope
-from deepscope.store.memory_snapshots import load_snapshot
+from deepscope.store.companion_files import load_snapshot
 from deepscope.trace.format.run_account import snapshot_path
 from gpu.recorded import record
 

@@ -19,12 +19,12 @@ import pytest
 import deepscope
 from deepscope.errors import MissingExtraError, NoTraceError, OptionError
 from deepscope.records import WHOLE
-from deepscope.store import cache, each, requests
-from deepscope.store.each import EachRequest, read_each
+from deepscope.store import cache, dask_cluster, single_trace
 from deepscope.store.files import RemoteSettings
 from deepscope.store.ranks import read_ranks
-from deepscope.store.requests import RankRequest, ReadRequest
-from deepscope.store.runs import select
+from deepscope.store.selection import select
+from deepscope.store.several_traces import read_traces
+from deepscope.store.single_trace import RankRequest, ReadRequest
 from random_traces import random_trace
 
 distributed: Any = pytest.importorskip("distributed", reason="distributed is not installed: pip install distributed")
@@ -98,7 +98,7 @@ def test_a_cluster_reads_what_is_read_here(folder: Path, workers: Cluster, monke
     whole, ranks = deepscope.load_profile(folder, cache=False), read_ranks(folder, cache=False)
     told: list[tuple[int, int]] = []
     with monkeypatch.context() as patch:
-        patch.setattr(requests, "read_profile", None)  # nothing is read here
+        patch.setattr(single_trace, "read_profile", None)  # nothing is read here
         found = deepscope.load_profile(
             folder, cache=False, scheduler=workers.address, progress=lambda *step: told.append(step)
         )
@@ -113,19 +113,20 @@ def test_a_cluster_reads_what_is_read_here(folder: Path, workers: Cluster, monke
 
 def test_what_the_cluster_read_is_kept_here(folder: Path, workers: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     first = deepscope.load_profile(folder, scheduler=workers.address)
-    monkeypatch.setattr(each, "answers_of_cluster", None)
+    monkeypatch.setattr(dask_cluster, "answers_of_cluster", None)
     assert deepscope.load_profile(folder, scheduler=workers.address) == first
     assert len(read_ranks(folder, scheduler=workers.address).summaries) == RANKS
 
 
 def test_the_cache_of_a_worker_has_its_limit_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "LIMIT_BYTES", 0)
-    monkeypatch.setattr(each, "_KEPT", count())
+    monkeypatch.setattr(dask_cluster, "_KEPT", count())
     asked = [ReadRequest(file, "profile", WHOLE, partial=False, cache=True) for file in select(str(folder)).files]
     profiles = cache.cache_folder() / "kept"
     left = []
     for request in asked[:2]:
-        each.answer_there(msgspec.msgpack.encode(RankRequest(request, RemoteSettings())), each._version())
+        body = msgspec.msgpack.encode(RankRequest(request, RemoteSettings()))
+        dask_cluster.answer_on_worker(body, dask_cluster._version())
         left.append(len(list(profiles.iterdir())))
     assert left == [0, 2]  # now and then is enough
 
@@ -194,7 +195,7 @@ import importlib.abc, importlib.util, os, sys, time
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name != "deepscope.store.each":
+        if name != "deepscope.store.dask_cluster":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -260,7 +261,7 @@ def test_a_worker_without_this_package_or_with_another_version_is_told(
     folder: Path, workers: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(each, "_version", lambda: "9.9.9 (profiles 99)")
+        patch.setattr(dask_cluster, "_version", lambda: "9.9.9 (profiles 99)")
         with pytest.raises(OptionError, match=r"has deepscope .* \(profiles \d+\), this machine has 9\.9\.9 .*same"):
             deepscope.load_profile(folder, cache=False, scheduler=workers.address)
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['deepscope'] = None")
@@ -277,14 +278,14 @@ def test_paths_that_the_workers_do_not_have_are_told(
     folder: Path, workers: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = select(str(folder)).files
-    wanted = EachRequest("profile", WHOLE, cache=False, scheduler=workers.address)
+    requests = [ReadRequest(file, "profile", WHOLE, partial=False, cache=False) for file in files]
     there = {file.path for file in files}
     for path in there:
         Path(path).rename(path + ".away")
     try:
         with monkeypatch.context() as patch:
             patch.setattr(Path, "exists", lambda path: str(path) in there)
-            read = read_each(files, wanted)
+            read = read_traces(requests, scheduler=workers.address)
     finally:
         for path in there:
             Path(path + ".away").rename(path)
@@ -310,7 +311,7 @@ def test_stores_of_this_process_alone_are_read_here(folder: Path, workers: Clust
 def test_an_address_without_a_scheduler_is_told_at_once(
     folder: Path, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(each, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
     with pytest.raises(OptionError, match=r"scheduler='.*': no Dask scheduler could be reached there"):
         deepscope.load_profile(folder, cache=False, scheduler=address)
 
@@ -321,7 +322,7 @@ def test_an_address_without_a_scheduler_is_told_at_once(
 def test_a_server_of_another_kind_is_told(
     folder: Path, says: bytes | None, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(each, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -340,7 +341,7 @@ def test_a_server_of_another_kind_is_told(
 
 
 def test_a_cluster_without_workers_is_told(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(each, "WORKERS_SECONDS", 1)
+    monkeypatch.setattr(dask_cluster, "WORKERS_SECONDS", 1)
     empty = Cluster(tmp_path)
     try:
         with pytest.raises(OptionError, match="has no workers, and got none within 1 s; start some: dask worker"):

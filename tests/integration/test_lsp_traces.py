@@ -12,7 +12,7 @@ from pygls.exceptions import JsonRpcException
 
 from deepscope.quantities import TIMES
 from deepscope.records.findings import Try
-from deepscope.store.beside import keep_tries
+from deepscope.store.companion_files import keep_tries
 from deepscope.trace.format.run_account import PartAccount, RunAccount, account_path, encoded_account
 from lsp_editor import Editor, capabilities, editing, run
 from lsp_profiles import record

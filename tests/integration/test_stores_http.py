@@ -14,7 +14,7 @@ import deepscope
 from deepscope.errors import NotATraceError, NoTraceError
 from deepscope.store.files import TraceFile, first_bytes
 from deepscope.store.ranks import read_ranks
-from deepscope.store.runs import select
+from deepscope.store.selection import select
 from random_traces import random_trace
 from store_servers import (
     RANKS,

@@ -10,9 +10,9 @@ import pytest
 
 import deepscope
 from deepscope.errors import TraceError
-from deepscope.store import pool, requests
+from deepscope.store import several_traces, single_trace
 from deepscope.store.ranks import read_ranks
-from deepscope.store.runs import select
+from deepscope.store.selection import select
 from random_traces import random_trace
 from store_servers import (
     RANKS,
@@ -115,9 +115,9 @@ def test_ranks_are_read_by_processes_that_reach_the_store_as_the_caller_does(
     import fsspec
 
     url = store.put(folder, "processes")
-    monkeypatch.setattr(pool, "cores", lambda: 2)
-    monkeypatch.setattr(pool, "REMOTE_WORTH_FILES", 1)
-    monkeypatch.setattr(requests, "read_profile", None)  # nothing is read in this process
+    monkeypatch.setattr(several_traces, "cores", lambda: 2)
+    monkeypatch.setattr(several_traces, "REMOTE_WORTH_FILES", 1)
+    monkeypatch.setattr(single_trace, "read_profile", None)  # nothing is read in this process
     assert read_ranks(url, cache=False).failures == []
     forget_clients()
     monkeypatch.delenv("AWS_ENDPOINT_URL")
@@ -222,8 +222,8 @@ def test_a_store_that_the_callers_code_set_up_is_read_by_it(
 
     url = store.put(folder, "ours")
     monkeypatch.delenv("AWS_ENDPOINT_URL")
-    monkeypatch.setattr(pool, "cores", lambda: 2)
-    monkeypatch.setattr(pool, "REMOTE_WORTH_FILES", 1)
+    monkeypatch.setattr(several_traces, "cores", lambda: 2)
+    monkeypatch.setattr(several_traces, "REMOTE_WORTH_FILES", 1)
 
     class Ours(s3fs.S3FileSystem):  # type: ignore[misc]
         def __init__(self, *args: Any, **options: Any) -> None:

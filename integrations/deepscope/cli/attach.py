@@ -114,9 +114,9 @@ def _show(traces: list[str], form: str, *, limit: int | None) -> None:
 
 def _profile(traces: list[str]) -> Any:
     from deepscope.store.files import single_file
-    from deepscope.store.identity import Recognizer
     from deepscope.store.load import load_selection
-    from deepscope.store.runs import select_from
+    from deepscope.store.runs import Recognizer
+    from deepscope.store.selection import select_from
 
     files = [file for path in traces if (file := single_file(path)) is not None]
     if not files:

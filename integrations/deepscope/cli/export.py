@@ -16,7 +16,7 @@ from deepscope.report.call_paths import DEPTHS, METRICS, Depth, Metric
 
 if TYPE_CHECKING:
     from deepscope.records import Profile
-    from deepscope.store.analyses import Traces
+    from deepscope.store.load import Traces
 
 
 class ExportJob(NamedTuple):
@@ -40,8 +40,8 @@ class ExportJob(NamedTuple):
 
     def traces(self) -> Traces:
         """The traces themselves, one a rank."""
-        from deepscope.store.analyses import Traces
-        from deepscope.store.runs import newest_folder
+        from deepscope.store.load import Traces
+        from deepscope.store.selection import newest_folder
 
         path = newest_folder(FOLDERS) if self.path is None else self.path
         chosen = {name: self.reading[name] for name in ("step", "rank", "stage", "partial")}

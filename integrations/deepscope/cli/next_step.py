@@ -15,7 +15,7 @@ from deepscope.records.places import base_name, short_path, short_place
 from deepscope.report.line_report import find_line
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table
-from deepscope.store.identity import parse_name
+from deepscope.store.trace_identity import parse_name
 from deepscope.trace.format.header import NO_ARGUMENTS
 from deepscope.trace.format.run_account import snapshot_path
 from deepscope.trace.kineto.remote import is_url

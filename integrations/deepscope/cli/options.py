@@ -15,8 +15,8 @@ from deepscope.processes import ONE_THREAD
 from deepscope.records import PHASES, View
 from deepscope.report.filters import Filters
 from deepscope.store import Profile, load_profile
-from deepscope.store.load import SKIPPED, load_repeats, load_selection
-from deepscope.store.runs import TraceSelection, newest_folder
+from deepscope.store.load import load_repeats, load_selection
+from deepscope.store.selection import SKIPPED, TraceSelection, newest_folder
 
 if TYPE_CHECKING:
     FloatType = click.ParamType[float]

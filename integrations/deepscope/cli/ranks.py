@@ -7,7 +7,7 @@ import click
 from deepscope.cli.options import FOLDERS, reading_options, scheduler_address, use_one_thread
 from deepscope.cli.output import Bar, emit, form_option, rows_option, rows_shown, terminal, warn
 from deepscope.printable import without_secrets
-from deepscope.store.runs import newest_folder
+from deepscope.store.selection import newest_folder
 
 BY = ("rank", "collective", "group", "pair", "operator", "line", "straggler", "clock", "domain", "link")
 

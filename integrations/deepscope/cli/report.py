@@ -16,7 +16,7 @@ from deepscope.report.line_report import check_line, find_line
 from deepscope.report.tables import TABLES, table
 from deepscope.report.top_report import AGGREGATES, Aggregate, TopQuestion
 from deepscope.store import Profile
-from deepscope.store.memory_snapshots import is_snapshot
+from deepscope.store.companion_files import is_snapshot
 
 
 @click.command()
@@ -117,7 +117,7 @@ def _check_for_snapshot(context: click.Context) -> None:
 def snapshot_rendered(path: str, form: str, *, stacks: bool = False, limit: int | None = None) -> str:
     """The report of a snapshot of torch's memory, in this form."""
     from deepscope.report import snapshot
-    from deepscope.store.memory_snapshots import load_snapshot
+    from deepscope.store.companion_files import load_snapshot
 
     found, rows = load_snapshot(path), rows_shown(limit, form)
     if form == "json":

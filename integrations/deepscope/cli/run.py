@@ -20,9 +20,9 @@ from deepscope.cli.recording import asked_options, given_options, run_options
 from deepscope.cli.report import rendered
 from deepscope.errors import DeepScopeError, MissingExtraError
 from deepscope.store import Profile, load_profile
-from deepscope.store.beside import awaited_ranks
-from deepscope.store.identity import parse_name
 from deepscope.store.load import load_selection
+from deepscope.store.selection import awaited_ranks
+from deepscope.store.trace_identity import parse_name
 
 if TYPE_CHECKING:
     from deepscope.capture.program import Recorded

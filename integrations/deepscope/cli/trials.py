@@ -111,7 +111,7 @@ def trace_of(command: Command, path: str | None = None) -> Profile | None:
         TraceError: the trace that is named cannot be read.
     """
     from deepscope.store import load_profile
-    from deepscope.store.runs import newest_folder
+    from deepscope.store.selection import newest_folder
 
     if path is not None:
         return load_profile(path)
@@ -124,7 +124,7 @@ def trace_of(command: Command, path: str | None = None) -> Profile | None:
 
 def keep_beside(profile: Profile | None, rows: Sequence[Try]) -> None:
     """Keep what was tried beside the trace, where there is one on this machine."""
-    from deepscope.store.beside import keep_tries
+    from deepscope.store.companion_files import keep_tries
 
     if profile is None or not Path(profile.trace.path).is_file():
         return

@@ -42,7 +42,7 @@ def view(paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, part
     from deepscope.dashboard.application import Application
     from deepscope.dashboard.library import Library
     from deepscope.dashboard.server import Pages, follow, follow_line, serve
-    from deepscope.store.runs import newest_folder
+    from deepscope.store.selection import newest_folder
 
     given_peaks(peaks)  # what cannot be read is told at once
     follows_input = "-" in paths

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Generic, TypeVar
 
 from deepscope.processes import Progress
-from deepscope.store.loader import CancelledLoadError
+from deepscope.store.worker_process import CancelledLoadError
 
 PATIENCE_SECONDS = 0.4
 """How long a question waits for a profile that is being read before it is told how far the reading is."""

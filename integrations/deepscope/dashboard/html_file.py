@@ -22,7 +22,8 @@ from deepscope.errors import OptionError
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import summary_of
 from deepscope.records import Detail, Profile
-from deepscope.store.runs import FoundRun, TraceSelection
+from deepscope.store.runs import FoundRun
+from deepscope.store.selection import TraceSelection
 
 LIMIT_BYTES = 2_000_000
 _BUDGETS = (

@@ -26,13 +26,11 @@ from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile, View
 from deepscope.records.memory import SnapshotReport
 from deepscope.store.ascend.folders import tables_of
-from deepscope.store.beside import join_files_beside
+from deepscope.store.companion_files import join_files_beside, snapshot_beside
 from deepscope.store.files import TraceFile
-from deepscope.store.identity import FoundTrace, Recognizer
-from deepscope.store.load import skipped_words, without
-from deepscope.store.loader import Loader, LoadRequest
-from deepscope.store.memory_snapshots import read_aside, snapshot_beside
-from deepscope.store.runs import WINDOW_MARK, FoundRun, TraceSelection, find_traces, runs_of, select_from
+from deepscope.store.runs import WINDOW_MARK, FoundRun, FoundTrace, Recognizer, find_traces, runs_of
+from deepscope.store.selection import TraceSelection, select_from, skipped_sentence, without
+from deepscope.store.worker_process import Loader, LoadRequest, read_snapshot_apart
 from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:
@@ -242,7 +240,7 @@ class Library:
             NotYetError: it is still being read; ask again.
             TraceError: it cannot be read.
         """
-        return self._snapshots.get(file, partial(read_aside, file), file.size_bytes)
+        return self._snapshots.get(file, partial(read_snapshot_apart, file), file.size_bytes)
 
     def _request(self, choice: Choice, selection: TraceSelection, details: tuple[Detail, ...] = ()) -> LoadRequest:
         return LoadRequest(
@@ -293,7 +291,7 @@ class Library:
         newest_ns = max(one.time_ns for one in shown.traces if one.file in files)
         newer = [one for run in ([shown] if choice.run else self.runs()) for one in run.traces]
         errors = [self._broken.get(one.file) for one in newer if one.time_ns >= newest_ns and one.file not in files]
-        return list(dict.fromkeys(skipped_words(error) for error in errors if error is not None))
+        return list(dict.fromkeys(skipped_sentence(error) for error in errors if error is not None))
 
     def _whole(self, traces: Sequence[FoundTrace], stage: str | None) -> Sequence[FoundTrace]:
         """Without the windows of which every trace is broken; all of them where nothing is left."""

@@ -17,10 +17,10 @@ from deepscope.analysis.tables.memory import curve_rows, device_name
 from deepscope.errors import OptionError
 from deepscope.processes import Progress
 from deepscope.records import CurvePoint
+from deepscope.store.cache import decode_columns
 from deepscope.store.files import TraceFile
-from deepscope.store.mapped import decoded
-from deepscope.store.pool import columns_answer
-from deepscope.store.requests import ColumnsRequest
+from deepscope.store.single_trace import ColumnsRequest
+from deepscope.store.worker_process import ask_worker
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.model import Int64
 
@@ -123,7 +123,7 @@ def read_moments(file: TraceFile, progress: Progress, *, partial: bool = False) 
         TraceError: the trace cannot be read.
     """
     request = ColumnsRequest(file, "moments", partial)
-    return columns_answer(request, progress, lambda body: decoded(body, MemoryMoments), what="its memory")
+    return ask_worker(request, progress, lambda body: decode_columns(body, MemoryMoments), what="its memory")
 
 
 def moments_of(found: Attribution) -> MemoryMoments:

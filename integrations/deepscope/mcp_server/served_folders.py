@@ -16,10 +16,10 @@ from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records import WHOLE, Profile
 from deepscope.records.places import short_path
-from deepscope.store.identity import FoundTrace, Recognizer
-from deepscope.store.load import load_repeats, load_selection, read_newest
+from deepscope.store.load import load_repeats, load_selection
 from deepscope.store.ranks import ReadRanks, read_selected
-from deepscope.store.runs import FoundRun, TraceSelection, find_traces, newest_folder, runs_of, select_from
+from deepscope.store.runs import FoundRun, FoundTrace, Recognizer, find_traces, runs_of
+from deepscope.store.selection import TraceSelection, newest_folder, read_newest, select_from
 from deepscope.trace.kineto.remote import is_url
 
 

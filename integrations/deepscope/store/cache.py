@@ -1,44 +1,43 @@
 """What was made of traces, kept in the user's cache folder, so that each is parsed once.
 
 One folder, one limit, one cleaner: profiles and what is kept of a rank as compressed msgpack, columns as files that are
-mapped (`mapped.py`).
+mapped, not read: large ones are there at once.
 """
 
 from __future__ import annotations
 
+import hashlib
+import mmap
 import os
 import re
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache as remembered
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
 from deepscope.records import PROFILE_FORMAT, WHOLE, Profile, View
 from deepscope.records.merging import decoded
 from deepscope.store.files import TraceFile
-from deepscope.store.identity import DIGEST_BYTES, digest
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Kind: TypeAlias = Literal["profile", "summary", "attribution", "timeline"]
 """What is made of a trace: its `Profile`, the `RankSummary` of that, its events with everything joined, or the columns
 that the dashboard's timeline is drawn from."""
-
 LIMIT_BYTES = 2 << 30
 """Files beyond this are removed, those unused for longest first."""
-
 T = TypeVar("T")
-
 _PARTS = ("trace", "records", "analysis", "ranks", "store")
 """The folders whose code makes profiles."""
 _PARTS_OF_TIMELINES = ("report", "dashboard/timeline")
-
 _KINDS = frozenset(get_args(Kind))
 _EARLIER = re.compile(r"[0-9a-f]{32}\.")
-
 _MAGIC = b"deepscope profile\n"
 _UNFINISHED_S = 3600
 _FASTEST = 1
@@ -55,7 +54,7 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("deepscope", appauthor=False))
 
 
-def load(file: TraceFile, view: View = WHOLE, *, partial: bool) -> Profile | None:
+def load_kept(file: TraceFile, view: View = WHOLE, *, partial: bool) -> Profile | None:
     """The profile that this very code made of this very file (path, size and time); None where none is whole."""
     body = load_body("profile", file, view, partial=partial)
     try:
@@ -92,15 +91,24 @@ def save(file: TraceFile, profile: Profile, view: View = WHOLE, *, partial: bool
     prune()
 
 
+def save_body(kind: Kind, file: TraceFile, body: bytes, view: View = WHOLE, *, partial: bool) -> None:
+    """The same of any kind, encoded; removes nothing, for that takes as long as there are profiles."""
+    if not file.has_version:
+        return
+    with suppress(OSError, RuntimeError):
+        path = _path(kind, file, view, partial=partial)
+        packed = zlib.compress(body, _FASTEST)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, [_MAGIC + digest(packed) + packed])
+
+
 def load_columns(kind: Kind, file: TraceFile, of: type[T], *, partial: bool) -> T | None:
     """Columns that this very code made of this very file, mapped; None where none are whole."""
     if not file.has_version:
         return None
-    from deepscope.store.mapped import mapped  # a cached profile needs no NumPy
-
     try:
         path = _path(kind, file, WHOLE, partial=partial)
-        found = mapped(path, of)
+        found = map_columns(path, of)
     except (OSError, ValueError, RuntimeError, msgspec.MsgspecError):
         return None
     with suppress(OSError):
@@ -119,12 +127,10 @@ def save_columns(kind: Kind, file: TraceFile, columns: Any, *, partial: bool) ->
     """Keeps columns, as `save` does a profile."""
     if not file.has_version:
         return
-    from deepscope.store.mapped import encoded
-
     with suppress(OSError, RuntimeError, UnicodeEncodeError):  # text that is no Unicode cannot be kept
         path = _path(kind, file, WHOLE, partial=partial)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, encoded(columns))
+        write_whole(path, encode_columns(columns))
     prune()
 
 
@@ -135,17 +141,6 @@ def can_keep() -> bool:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.access(folder, os.W_OK | os.X_OK)
     return False
-
-
-def save_body(kind: Kind, file: TraceFile, body: bytes, view: View = WHOLE, *, partial: bool) -> None:
-    """The same of any kind, encoded; removes nothing, for that takes as long as there are profiles."""
-    if not file.has_version:
-        return
-    with suppress(OSError, RuntimeError):
-        path = _path(kind, file, view, partial=partial)
-        packed = zlib.compress(body, _FASTEST)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(path, [_MAGIC + digest(packed) + packed])
 
 
 def prune() -> None:
@@ -189,6 +184,14 @@ def _path(kind: Kind, file: TraceFile, view: View, *, partial: bool) -> Path:
     words = (file.path, file.size_bytes, file.mtime_ns, file.token, view, partial, PROFILE_FORMAT, own)
     name = digest("\0".join(map(str, words)).encode("utf-8", "surrogateescape")).hex()
     return _folder() / f"{name}.{kind}"
+
+
+DIGEST_BYTES = 16
+
+
+def digest(content: bytes | memoryview) -> bytes:
+    """What two contents do not have in common, in 16 bytes."""
+    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
 
 @remembered
@@ -236,3 +239,95 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
         with suppress(OSError):
             Path(temporary).unlink()
         raise
+
+
+_COLUMNS_MAGIC = b"deepscope columns\n"
+_ALIGNED = 64
+_TYPES = frozenset({"|b1", "|u1", "<i2", "<i4", "<i8", "<f4", "<f8"})
+
+
+class _Array(msgspec.Struct, array_like=True):
+    """Where an array stands behind the description."""
+
+    type: str
+    shape: list[int]
+    offset: int
+
+
+class _Description(msgspec.Struct):
+    arrays: list[_Array]
+    value: msgspec.Raw
+    size_bytes: int
+    """Of all arrays."""
+
+
+def encode_columns(value: object) -> Iterator[bytes | memoryview]:
+    """A file's content, part by part."""
+    import numpy as np  # a cached profile needs none
+
+    arrays: list[npt.NDArray[Any]] = []
+    places: list[_Array] = []
+    end = 0
+
+    def number_of(array: object) -> int:
+        nonlocal end
+        if not isinstance(array, np.ndarray):
+            raise NotImplementedError(type(array))
+        arrays.append(np.ascontiguousarray(array))
+        places.append(_Array(array.dtype.str, list(array.shape), end))
+        end += _aligned(array.nbytes)
+        return len(arrays) - 1
+
+    content = msgspec.msgpack.encode(value, enc_hook=number_of)
+    head = msgspec.msgpack.encode(_Description(places, msgspec.Raw(content), end))
+    start = _COLUMNS_MAGIC + len(head).to_bytes(8, "little") + digest(head) + head
+    yield start + bytes(_aligned(len(start)) - len(start))
+    for array in arrays:
+        if array.nbytes:
+            yield array.reshape(-1).view(np.uint8).data
+            yield bytes(_aligned(array.nbytes) - array.nbytes)
+
+
+def map_columns(path: Path, kind: type[T]) -> T:
+    """The value in a file; its arrays cannot be written to.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it is not whole, or none of this machine's.
+    """
+    with path.open("rb") as stream:
+        return decode_columns(memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)), kind)
+
+
+def decode_columns(content: bytes | memoryview, kind: type[T]) -> T:
+    """The value in what `encode_columns` made, without a copy of its arrays.
+
+    Raises:
+        ValueError: it is not whole, or none of this machine's.
+    """
+    content = memoryview(content)
+    mark, length_end = len(_COLUMNS_MAGIC), len(_COLUMNS_MAGIC) + 8
+    body = length_end + len(digest(b""))
+    end = body + int.from_bytes(content[mark:length_end], "little")
+    if content[:mark] != _COLUMNS_MAGIC or digest(content[body:end]) != content[length_end:body]:
+        raise ValueError("no columns")
+    description = msgspec.msgpack.decode(content[body:end], type=_Description)
+    begin = _aligned(end)
+    if len(content) != begin + description.size_bytes:
+        raise ValueError("cut")
+    arrays = [_array_at(content, begin, one) for one in description.arrays]
+    return msgspec.msgpack.decode(description.value, type=kind, dec_hook=lambda _, number: arrays[number])
+
+
+def _array_at(content: memoryview, begin: int, one: _Array) -> npt.NDArray[Any]:
+    import numpy as np
+
+    if one.type not in _TYPES:
+        raise ValueError(one.type)
+    count = int(np.prod(one.shape, dtype=np.int64))
+    flat = np.frombuffer(content, np.dtype(one.type), count, begin + one.offset) if count else np.zeros(0, one.type)
+    return flat.reshape(one.shape)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED

@@ -353,7 +353,7 @@ def own_settings(files: Sequence[TraceFile]) -> RemoteSettings | None:
         return None
 
 
-def using(settings: RemoteSettings) -> AbstractContextManager[None]:
+def remote_access(settings: RemoteSettings) -> AbstractContextManager[None]:
     """Within it this thread reaches remote stores so. Nothing of the process is changed."""
     return reached_by(json.loads(settings.fsspec))
 

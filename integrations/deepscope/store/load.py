@@ -1,13 +1,12 @@
-"""From a path to a Profile: what to read, from the cache or from the trace, ranks merged."""
+"""From a path to a Profile, from the cache or from the traces, ranks merged; or to the analysis of each trace."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial as partially
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
@@ -17,80 +16,14 @@ from deepscope.records import DETAILS, PHASES, WHOLE, Detail, Profile, View
 from deepscope.records.merging import decoded
 from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
-from deepscope.store.beside import join_files_beside
-from deepscope.store.cache import can_keep, save
-from deepscope.store.cache import load as load_kept
+from deepscope.store.cache import can_keep, load_kept, save
+from deepscope.store.companion_files import join_files_beside
 from deepscope.store.files import TraceFile, single_file
-from deepscope.store.identity import FoundTrace
-from deepscope.store.requests import kept_answers, read_profile
-from deepscope.store.runs import TraceSelection, find_traces, select_below, select_from
+from deepscope.store.selection import TraceSelection, read_newest, select, select_from
+from deepscope.store.single_trace import ReadRequest, kept_answers, open_attribution, read_profile
 
-T = TypeVar("T")
-
-SKIPPED = "a newer trace is skipped: "
-"""What each sentence of `NewestReadable.skipped` begins with."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewestReadable(Generic[T]):
-    """What was read, and what was skipped for it."""
-
-    answer: T
-    selection: TraceSelection
-    found: list[FoundTrace]
-    """The traces that were not skipped, the newest first."""
-    skipped: list[str]
-    """A sentence for each newer selection that cannot be read."""
-
-
-def read_newest(
-    path: str, read: Callable[[TraceSelection], T], *, rank: int | None = None, stage: str | None = None
-) -> NewestReadable[T]:
-    """Reads the newest selection at a path, or the newest one before it that can be read.
-
-    A killed training leaves empty and cut files: in a folder, older windows and runs are read in their place.
-
-    Args:
-        path: a trace, a folder or an fsspec URL of one.
-        read: reads a selection.
-        rank: only this rank.
-        stage: this stage in place of the training stage.
-
-    Raises:
-        NoTraceError: no trace is there.
-        TraceError: none can be read; the reason of the newest.
-        OptionError: the newest run has no such rank or stage; or what `read` raises.
-    """
-    found = find_traces(path)
-    newest: TraceError | None = None
-    skipped: list[str] = []
-    while found:
-        try:
-            selection = select_below(path, found, rank=rank, stage=stage)
-        except OptionError:
-            if newest is not None:  # older runs have no such rank or stage
-                break
-            raise
-        try:
-            return NewestReadable(read(selection), selection, found, skipped)
-        except TraceError as error:
-            newest = newest or error
-            skipped.append(skipped_words(error))
-            found = without(found, selection)
-    assert newest is not None
-    raise newest
-
-
-def without(found: Sequence[FoundTrace], selection: TraceSelection) -> list[FoundTrace]:
-    """The traces that a selection leaves."""
-    files = set(selection.files)
-    return [one for one in found if one.file not in files]
-
-
-def skipped_words(error: TraceError) -> str:
-    """What is said of a trace that is skipped."""
-    return f"{SKIPPED}{error.message(in_words)}"
-
+if TYPE_CHECKING:
+    from deepscope.analysis.analysis import Analysis
 
 REPEATS = 5
 """Runs of a folder that are looked at."""
@@ -220,9 +153,10 @@ def load_selection(
         profiles = [_alone(selection.files[0], view, partial=partial, cache=cache, progress=progress)]
         _check(profiles, view, rank=rank, stage=stage)
         return _judged(profiles, selection, peaks)
-    from deepscope.store.each import EachRequest, read_each  # for several ranks alone
+    from deepscope.store.several_traces import read_traces  # for several ranks alone
 
-    read = read_each(selection.files, EachRequest("profile", view, partial, cache, scheduler), progress=progress)
+    requests = [ReadRequest(file, "profile", view, partial, cache) for file in selection.files]
+    read = read_traces(requests, scheduler=scheduler, progress=progress)
     return _merged(read, selection, view, peaks, rank=rank, stage=stage)
 
 
@@ -334,3 +268,80 @@ def _check_view(view: View) -> None:
     for one in view.details:
         if one not in DETAILS:
             raise OptionError("details", one, f"no such table; there are: {', '.join(DETAILS)}")
+
+
+class Traces:
+    """The traces that `load_profile` would merge for the same arguments, by rank; analysed one at a time, as asked for.
+
+    Like there, what cannot be read is skipped: single ranks, and newer traces of a folder where none of a window can.
+
+    Raises:
+        TraceError: none can be read (while they are gone through).
+        OptionError: there is no such rank or stage, or (while they are gone through) no such step.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        step: int | None = None,
+        rank: int | None = None,
+        stage: str | None = None,
+        partial: bool = False,
+    ) -> None:
+        self._path, self._rank, self._stage = os.fspath(path), rank, stage
+        self._count = len(select(self._path, rank=rank, stage=stage).files)
+        self._step, self._partial = step, partial
+        self.skipped: list[str] = []
+        """A sentence for each trace that was skipped, once they were gone through."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Analysis]:
+        self.skipped = []
+        newest = read_newest(self._path, self._first, rank=self._rank, stage=self._stage)
+        first, place = newest.answer
+        files = newest.selection.files[place + 1 :]
+        self._count = len(newest.selection.files)
+        self.skipped = [*newest.skipped, *self.skipped]
+        yield first
+        del first, newest
+        for file in files:
+            try:
+                analysis = self._analysis(file)
+            except TraceError as error:
+                self.skipped.append(_rank_left_out(error))
+            else:
+                yield analysis
+
+    def _first(self, selection: TraceSelection) -> tuple[Analysis, int]:
+        """The first trace of a selection that can be read, and its place."""
+        errors: list[TraceError] = []
+        for place, file in enumerate(selection.files):
+            try:
+                analysis = self._analysis(file)
+            except TraceError as error:
+                errors.append(error)
+            else:
+                self.skipped = [_rank_left_out(error) for error in errors]
+                return analysis, place
+        raise errors[0]
+
+    def _analysis(self, file: TraceFile) -> Analysis:
+        from deepscope.analysis.analysis import analyse
+
+        return analyse(open_attribution(file, partial=self._partial), View(step=self._step))
+
+
+def _rank_left_out(error: TraceError) -> str:
+    return f"a rank is left out: {error.message(in_words)}"
+
+
+def recorded_rank(analysis: Analysis) -> int:
+    """The rank that a trace was recorded on, -1 where it does not say."""
+    from deepscope.analysis.tables.trace_info import trace_info
+
+    work, scopes = analysis.attribution.work, analysis.attribution.scopes
+    info = trace_info(analysis.attribution.trace, scopes.source, has_device=work.metric == "device")
+    return info.ranks[0] if info.ranks else -1

@@ -19,10 +19,10 @@ from deepscope.ranks.summary import AscendRank, RankSummary, summary_of
 from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo, View
 from deepscope.records.merging import decoded
 from deepscope.store.ascend.cluster import Cluster, find_cluster
-from deepscope.store.each import EachRequest, read_each
-from deepscope.store.load import read_newest
-from deepscope.store.requests import kept_answers
-from deepscope.store.runs import SelectedTogether, TraceSelection, expanded, find_traces, select_together
+from deepscope.store.runs import find_traces
+from deepscope.store.selection import SelectedTogether, TraceSelection, expand_patterns, read_newest, select_together
+from deepscope.store.several_traces import read_traces
+from deepscope.store.single_trace import ReadRequest, kept_answers
 from deepscope.trace.kineto.remote import is_url
 
 
@@ -44,7 +44,7 @@ def tables_beside(selection: TraceSelection, step: int | None) -> Cluster:
     return find_cluster(selection.tables, step) if selection.tables else Cluster()
 
 
-def tables_of_several(selected: SelectedTogether, step: int | None) -> Cluster:
+def tables_together(selected: SelectedTogether, step: int | None) -> Cluster:
     """The tables at several paths as those of one run; of two of one rank the first is taken, and the other told.
 
     Raises:
@@ -132,23 +132,25 @@ def read_ranks(
         TraceError: none of the traces could be read; the first one's reason.
         OptionError: no rank has such a step or stage.
     """
-    paths = expanded([os.fspath(path)] if isinstance(path, (str, os.PathLike)) else path)
-    where, wanted = paths[0], EachRequest("summary", View(step=step), partial, cache, scheduler)
+    paths = expand_patterns([os.fspath(path)] if isinstance(path, (str, os.PathLike)) else path)
+    where = paths[0]
+
+    def read(selection: TraceSelection, cluster: Cluster) -> ReadRanks:
+        requests = [ReadRequest(file, "summary", View(step=step), partial, cache) for file in selection.files]
+        return _read(selection, cluster, requests, scheduler=scheduler, progress=progress)
+
     if len(paths) > 1:
         selected = select_together(paths, stage=stage)
-        together = _read(selected.selection, tables_of_several(selected, step), wanted, progress)
+        together = read(selected.selection, tables_together(selected, step))
         return replace(together, skipped=[*_left_out(paths, together)])
 
-    def read(selection: TraceSelection) -> ReadRanks:
-        return _read(selection, tables_beside(selection, step), wanted, progress)
-
     try:
-        newest = read_newest(where, read, stage=stage)
+        newest = read_newest(where, lambda selection: read(selection, tables_beside(selection, step)), stage=stage)
     except NoTraceError:
         cluster = tables_alone(where, step)
         if not cluster.ranks:
             raise
-        return _read(TraceSelection(files=(), stage=stage or ""), cluster, wanted, progress)
+        return read(TraceSelection(files=(), stage=stage or ""), cluster)
     return replace(newest.answer, skipped=[*newest.skipped, *_left_out(paths, newest.answer)])
 
 
@@ -189,14 +191,21 @@ def read_selected(
         OptionError: no rank has such a step, phase or module.
     """
     cluster = Cluster() if view.phase or view.module else tables_beside(selection, view.step)
-    return _read(selection, cluster, EachRequest("summary", view, partial), progress)
+    requests = [ReadRequest(file, "summary", view, partial, cache=True) for file in selection.files]
+    return _read(selection, cluster, requests, progress=progress)
 
 
-def _read(selection: TraceSelection, cluster: Cluster, wanted: EachRequest, progress: Progress | None) -> ReadRanks:
+def _read(
+    selection: TraceSelection,
+    cluster: Cluster,
+    requests: Sequence[ReadRequest],
+    *,
+    scheduler: str = "",
+    progress: Progress | None,
+) -> ReadRanks:
     """The ranks by their traces, with what their tables tell."""
     found, reason = ReadRanks(), None
-    read = read_each(selection.files, wanted, progress=progress) if selection.files else []
-    for place, one in enumerate(read):
+    for place, one in enumerate(read_traces(requests, scheduler=scheduler, progress=progress)):
         if isinstance(one, TraceError):
             reason = reason or one
             found.failures.append(

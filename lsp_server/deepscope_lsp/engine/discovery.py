@@ -11,8 +11,8 @@ from pathlib import Path
 
 from deepscope.errors import TraceError
 from deepscope.store.files import SKIPPED_FOLDERS, TRACE_ENDINGS, TraceFile, list_files, local_file
-from deepscope.store.identity import FoundTrace, Recognizer
-from deepscope.store.runs import TraceSelection, select_from
+from deepscope.store.runs import FoundTrace, Recognizer
+from deepscope.store.selection import TraceSelection, select_from
 from deepscope.trace.kineto.remote import is_url
 
 GLOB_FOLDER_LIMIT = 20_000

@@ -18,8 +18,8 @@ from deepscope.remap import LineMap
 from deepscope.remap.diff import shared_ratio
 from deepscope.store.cache import cache_folder
 from deepscope.store.files import TraceFile
-from deepscope.store.identity import Recognizer
-from deepscope.store.loader import Loader
+from deepscope.store.runs import Recognizer
+from deepscope.store.worker_process import Loader
 from deepscope_lsp.answers import Status
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.path_map import ALIKE_RATIO, PathMap, parts_of

@@ -14,8 +14,8 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from deepscope.errors import DeepScopeError, NoTraceError
 from deepscope.printable import printable, without_secrets
-from deepscope.store.identity import FoundTrace
-from deepscope.store.runs import TraceSelection
+from deepscope.store.runs import FoundTrace
+from deepscope.store.selection import TraceSelection
 from deepscope.trace.kineto.remote import is_url
 from deepscope_lsp import answers, arguments
 from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths

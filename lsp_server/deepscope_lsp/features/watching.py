@@ -13,9 +13,9 @@ from lsprotocol import types
 
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.records import Profile
-from deepscope.store.beside import join_files_beside
-from deepscope.store.loader import CancelledLoadError
-from deepscope.store.runs import TraceSelection
+from deepscope.store.companion_files import join_files_beside
+from deepscope.store.selection import TraceSelection
+from deepscope.store.worker_process import CancelledLoadError
 from deepscope_lsp.answers import State
 from deepscope_lsp.engine.discovery import lies_below
 from deepscope_lsp.features import loading

@@ -7,7 +7,7 @@ import pytest
 
 from deepscope.lightning import DeepProfiler
 from deepscope.report.exports.tensorboard import scalars
-from deepscope.store.analyses import Traces
+from deepscope.store.load import Traces
 from lightning_runs import PACKAGES, QUIET_MARKS, loader, make_model, trainer
 
 pytestmark = QUIET_MARKS

@@ -18,7 +18,7 @@ from deepscope.capture.saving.saver import wait_for_profile
 from deepscope.records import WHOLE, Profile
 from deepscope.store import cache, load_profile
 from deepscope.store.files import TraceFile, single_file
-from deepscope.store.requests import read_profile
+from deepscope.store.single_trace import read_profile
 from recorded import TESTS, Net, load, run_python, train_step
 
 
@@ -35,7 +35,7 @@ def trace_file(path: Path) -> TraceFile:
 
 def kept_of(path: Path) -> Profile | None:
     wait_for_profile(path)
-    return cache.load(trace_file(path), partial=False)
+    return cache.load_kept(trace_file(path), partial=False)
 
 
 def read_anew(path: Path) -> Profile:

@@ -14,7 +14,7 @@ import deepscope
 from deepscope.capture.memory import history
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.recorder import Recorder
-from deepscope.store.memory_snapshots import load_snapshot
+from deepscope.store.companion_files import load_snapshot
 from deepscope.trace.format.run_account import snapshot_path
 from memory_snapshots import Allocator, of_line
 from recorded import TESTS

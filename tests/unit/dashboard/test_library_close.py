@@ -15,7 +15,7 @@ from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import Library
 from deepscope.errors import DeepScopeError
-from deepscope.store.loader import CancelledLoadError
+from deepscope.store.worker_process import CancelledLoadError
 from recorded_traces import OWN_TRACES
 
 MOST_SECONDS = 60

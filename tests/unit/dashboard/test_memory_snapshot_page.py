@@ -11,7 +11,7 @@ import pytest
 
 from asking import Asking
 from deepscope.report.snapshot import snapshot_json
-from deepscope.store.memory_snapshots import load_snapshot
+from deepscope.store.companion_files import load_snapshot
 from deepscope.trace.format.run_account import snapshot_path
 from memory_snapshots import BACKWARD, Allocator, of_line, write
 from recorded_traces import OWN_TRACES

@@ -16,7 +16,7 @@ from deepscope.analysis.tables.memory import memory_table
 from deepscope.dashboard.moments import DeviceMoments, MemoryMoments, moments_of
 from deepscope.errors import OptionError
 from deepscope.records import Memory
-from deepscope.store.mapped import decoded, encoded
+from deepscope.store.cache import decode_columns, encode_columns
 from deepscope.trace.read import read_trace
 from recorded_traces import each_trace
 
@@ -131,7 +131,7 @@ def test_a_window_of_the_curve_has_its_extremes_and_what_is_around_it(path: Path
 
 def test_it_is_the_same_on_the_other_side_of_a_pipe(path: Path) -> None:
     _, _, moments = analysed(path)
-    again = decoded(b"".join(encoded(moments)), MemoryMoments)
+    again = decode_columns(b"".join(encode_columns(moments)), MemoryMoments)
     assert again.lines == moments.lines
     assert again.modules == moments.modules
     for device in moments.devices:

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from deepscope.store.identity import Recognizer
+from deepscope.store.runs import Recognizer
 from deepscope_lsp.engine.discovery import find_traces, lies_below, patterns_of, resolve_places
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
 from deepscope.records import View
-from deepscope.store.loader import CancelledLoadError, Loader, LoadRequest, cached_profile
-from deepscope.store.runs import select
+from deepscope.store.selection import select
+from deepscope.store.worker_process import CancelledLoadError, Loader, LoadRequest, cached_profile
 from deepscope_lsp.features.loading import _Progress
 from lsp_profiles import record
 
@@ -45,7 +45,7 @@ def test_the_error_is_that_of_the_reader(tmp_path: Path, content: str, error: ty
 def test_an_empty_file_is_told_without_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rank0.pt.trace.json"
     path.touch()
-    monkeypatch.setattr("deepscope.store.loader.worker", lambda: pytest.fail("a process was asked"))
+    monkeypatch.setattr("deepscope.store.worker_process.worker", lambda: pytest.fail("a process was asked"))
     with pytest.raises(NotATraceError, match=r"rank0\.pt\.trace\.json: is empty; was the run ended"):
         Loader(LoadRequest(path=str(path), selection=select(str(path)))).load()
 

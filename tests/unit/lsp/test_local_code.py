@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from deepscope.store.files import TraceFile
-from deepscope.store.identity import FoundTrace, Identity, RunKey
+from deepscope.store.runs import FoundTrace, RunKey
+from deepscope.store.trace_identity import Identity
 from deepscope_lsp.engine.discovery import Candidates
 from deepscope_lsp.engine.path_map import PathMap
 from deepscope_lsp.engine.project import is_here

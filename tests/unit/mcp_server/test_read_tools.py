@@ -279,7 +279,7 @@ def one_run(path: Path) -> Profile:
 def load_both() -> Profile:
     from deepscope.records import WHOLE
     from deepscope.store.load import load_selection
-    from deepscope.store.runs import select_together
+    from deepscope.store.selection import select_together
 
     paths = [at(f"grafted-ranks-{rank}.json.gz") for rank in range(2)]
     return load_selection(select_together(paths).selection, WHOLE)

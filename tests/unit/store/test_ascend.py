@@ -29,9 +29,8 @@ from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records.columns import RecordColumn
 from deepscope.report.ranks import ranks_json, ranks_text
-from deepscope.store.analyses import Traces
 from deepscope.store.ascend.tables import group_key
-from deepscope.store.load import load_profile
+from deepscope.store.load import Traces, load_profile
 from deepscope.store.ranks import read_ranks
 from recorded_traces import SHARED_TRACES, needs_shared_traces
 from trace_builder import TraceBuilder

@@ -20,7 +20,7 @@ def kept() -> list[Path]:
 def test_a_kept_profile_comes_back_as_it_was() -> None:
     profile = built_profiles.training()
     cache.save(FILE, profile, partial=False)
-    assert cache.load(FILE, partial=False) == profile
+    assert cache.load_kept(FILE, partial=False) == profile
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ def test_a_kept_profile_comes_back_as_it_was() -> None:
 )
 def test_another_trace_or_another_question_is_not_answered(file: TraceFile, step: int | None, partial: bool) -> None:
     cache.save(FILE, built_profiles.training(), partial=False)
-    assert cache.load(file, View(step=step), partial=partial) is None
+    assert cache.load_kept(file, View(step=step), partial=partial) is None
 
 
 def test_other_code_or_another_format_does_not_use_it(monkeypatch: pytest.MonkeyPatch) -> None:
     cache.save(FILE, built_profiles.training(), partial=False)
     with monkeypatch.context() as patch:
         patch.setattr(cache, "PROFILE_FORMAT", -1)
-        assert cache.load(FILE, partial=False) is None
+        assert cache.load_kept(FILE, partial=False) is None
     monkeypatch.setattr(cache, "_own_fingerprint", lambda _: "edited")
-    assert cache.load(FILE, partial=False) is None
+    assert cache.load_kept(FILE, partial=False) is None
 
 
 def test_any_damage_is_noticed() -> None:
@@ -56,15 +56,15 @@ def test_any_damage_is_noticed() -> None:
     flipped[len(whole) // 2] ^= 1
     for damaged in (b"", whole[:-1], whole + b"x", bytes(flipped), b"not a profile", whole[:20]):
         path.write_bytes(damaged)
-        assert cache.load(FILE, partial=False) is None
+        assert cache.load_kept(FILE, partial=False) is None
     path.write_bytes(whole)
-    assert cache.load(FILE, partial=False) is not None
+    assert cache.load_kept(FILE, partial=False) is not None
 
 
 def test_a_whole_file_of_another_shape_is_not_a_profile() -> None:
     cache.save(FILE, cast(Profile, {"metric": "bananas"}), partial=False)
     assert len(kept()) == 1
-    assert cache.load(FILE, partial=False) is None
+    assert cache.load_kept(FILE, partial=False) is None
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch:
     blocked.write_text("")
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(blocked))
     cache.save(FILE, built_profiles.training(), partial=False)
-    assert cache.load(FILE, partial=False) is None
+    assert cache.load_kept(FILE, partial=False) is None
 
 
 def test_profiles_unused_for_longest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,10 +85,10 @@ def test_profiles_unused_for_longest_go_first(monkeypatch: pytest.MonkeyPatch) -
         (path,) = set(kept()) - before
         os.utime(path, (1000 + place, 1000 + place))
     size = kept()[0].stat().st_size
-    assert cache.load(files[0], partial=False) is not None  # used just now
+    assert cache.load_kept(files[0], partial=False) is not None  # used just now
     monkeypatch.setattr(cache, "LIMIT_BYTES", 2 * size)
     cache.prune()
-    assert [cache.load(file, partial=False) is not None for file in files] == [True, False, True]
+    assert [cache.load_kept(file, partial=False) is not None for file in files] == [True, False, True]
     assert not list((cache.cache_folder() / "kept").glob("*.tmp"))
 
 

@@ -11,7 +11,7 @@ from deepscope.analysis import build
 from deepscope.analysis.ownership import attribution
 from deepscope.errors import OptionError
 from deepscope.records import View
-from deepscope.store import Profile, load_profile, opening
+from deepscope.store import Profile, load_profile, single_trace
 from deepscope.trace import read
 from deepscope.trace.format.run_account import (
     EpochAccount,
@@ -47,7 +47,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(read, "read_trace", read_trace)
     monkeypatch.setattr(attribution, "attribute", lambda path: path)
     monkeypatch.setattr(build, "profile_of", profile_of)
-    monkeypatch.setattr(opening, "save_columns", lambda *_, **__: None)
+    monkeypatch.setattr(single_trace, "save_columns", lambda *_, **__: None)
     return seen
 
 

@@ -13,9 +13,10 @@ import pytest
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
 from deepscope.store import load_profile
 from deepscope.store.files import TraceFile, list_files, open_file
-from deepscope.store.identity import Recognizer, parse_name
 from deepscope.store.ranks import read_ranks
-from deepscope.store.runs import find_traces, newest_folder, select
+from deepscope.store.runs import Recognizer, find_traces
+from deepscope.store.selection import newest_folder, select
+from deepscope.store.trace_identity import parse_name
 from trace_builder import TraceBuilder
 
 BASE_NS = 1_767_319_445_000_000_000

@@ -8,7 +8,7 @@ from deepscope.quantities import TIMES
 from deepscope.records.findings import Try
 from deepscope.report.findings import findings_entries
 from deepscope.store import load_profile
-from deepscope.store.beside import join_files_beside, keep_tries, read_tries
+from deepscope.store.companion_files import join_files_beside, keep_tries, read_tries
 from deepscope.store.files import local_file
 from deepscope.trace.format.run_account import tries_path
 from recorded_traces import own_paths

@@ -30,9 +30,8 @@ from deepscope.errors import OptionError, TraceError
 from deepscope.processes import MessageError, ProcessEndedError, Progress
 from deepscope.store.cache import can_keep, load_columns, save_columns
 from deepscope.store.files import TraceFile
-from deepscope.store.opening import keep, open_attribution, parsed_within
-from deepscope.store.pool import worker
-from deepscope.store.requests import ColumnsRequest
+from deepscope.store.single_trace import ColumnsRequest, collect_parsed, keep_parsed, open_attribution
+from deepscope.store.worker_process import worker
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.kineto.source import likely_json_bytes
 from deepscope.trace.model import Int64
@@ -273,7 +272,7 @@ def make_timeline(
     Raises:
         TraceError: as `load_profile`.
     """
-    with parsed_within() as parsed:
+    with collect_parsed() as parsed:
         of = open_attribution(file, partial=partial, cache=cache, progress=progress)
     from deepscope.dashboard.timeline.build import build_timeline  # behind the start of helping processes
 
@@ -281,7 +280,7 @@ def make_timeline(
     if cache:
         save_columns("timeline", file, columns, partial=partial)
         for one in parsed:
-            keep(one)
+            keep_parsed(one)
     return columns
 
 

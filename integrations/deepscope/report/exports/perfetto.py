@@ -20,7 +20,7 @@ from deepscope.printable import printable
 from deepscope.records import PHASES
 from deepscope.records.places import NO_LINE, short_place
 from deepscope.report.event_names import readable
-from deepscope.store.analyses import rank_of
+from deepscope.store.load import recorded_rank
 from deepscope.trace.arrays import distinct_places, distinct_values
 from deepscope.trace.model import Int64
 
@@ -254,7 +254,7 @@ LIMIT = 200_000
 
 def timelines(analyses: Iterable[Analysis], ranks: int = 1, limit: int = LIMIT) -> list[PerfettoTimeline]:
     """The timelines of the traces of so many ranks."""
-    return [timeline_of(one, rank_of(one), max(limit // max(ranks, 1), 1)) for one in analyses]
+    return [timeline_of(one, recorded_rank(one), max(limit // max(ranks, 1), 1)) for one in analyses]
 
 
 def perfetto_text(shown: list[PerfettoTimeline]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from deepscope.records import Profile
 from deepscope.records.columns import ColumnTable, RecordColumn, column_table, table_names
 from deepscope.records.frames import arrow_table, import_extra
 from deepscope.report.json_csv import cell
-from deepscope.store.analyses import rank_of
+from deepscope.store.load import recorded_rank
 
 
 def all_tables(profile: Profile, analyses: Iterable[Analysis]) -> Iterator[ColumnTable]:
@@ -25,7 +25,7 @@ def all_tables(profile: Profile, analyses: Iterable[Analysis]) -> Iterator[Colum
     for name in table_names(type(profile)):
         yield column_table(profile, name)
     for analysis in analyses:
-        rank = rank_of(analysis)
+        rank = recorded_rank(analysis)
         for name in EVENT_TABLES:
             yield event_table(analysis, name, rank=rank)
 

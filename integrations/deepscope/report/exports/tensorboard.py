@@ -19,7 +19,7 @@ from deepscope.analysis.tables.memory import device_name
 from deepscope.analysis.tables.steps import step_table
 from deepscope.records import Step
 from deepscope.records.frames import import_extra
-from deepscope.store.analyses import rank_of
+from deepscope.store.load import recorded_rank
 from deepscope.trace.model import Int64, Trace
 
 _PREFIX = "deepscope"
@@ -182,5 +182,5 @@ def write_events(analyses: Iterable[Analysis], folder: Path) -> int:
 
 def _numbered(analyses: Iterable[Analysis]) -> Iterator[tuple[int, list[Any]]]:
     for number, analysis in enumerate(analyses):
-        rank = rank_of(analysis)
+        rank = recorded_rank(analysis)
         yield rank if rank >= 0 else number, list(scalars(analysis))

@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from deepscope.store import cache
-from deepscope.store.identity import FoundTrace
-from deepscope.store.runs import STAGES
+from deepscope.store.runs import STAGES, FoundTrace
 from deepscope_lsp.answers import ListedTrace, ResolvedPath, Run
 from deepscope_lsp.engine.path_map import parts_of
 from deepscope_lsp.engine.profile_index import mean_step_ns, program_of
@@ -65,7 +64,7 @@ def _open_line(session: EditorSession, path: str, line: int) -> tuple[str, int]:
 def listed_trace(found: FoundTrace, *, is_shown: bool, problem: str = "") -> ListedTrace:
     """One trace; `problem` is what was wrong when it was read."""
     file, head = found.file, found.identity
-    kept = cache.load(file, partial=False)
+    kept = cache.load_kept(file, partial=False)
     info = kept.trace if kept is not None else None
     step_ns = mean_step_ns(kept) if kept is not None else None
     return ListedTrace(

@@ -1,105 +1,142 @@
-"""Several traces read at once, each by a process of its own, and the processes that read for a server."""
+"""Several traces read, each alone: what is wanted of each, or why it cannot be had.
+
+Answers come from the cache where it has them, else from processes, from a Dask cluster or from this process.
+"""
 
 from __future__ import annotations
 
-import os
 import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from threading import Lock, Timer
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeAlias
 
 import msgspec
 
-from deepscope.errors import DeepScopeError, TraceError
+from deepscope.errors import DeepScopeError, OptionError, TraceError, in_words
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Progress, cores
+from deepscope.store.cache import prune, save_body
 from deepscope.store.files import TraceFile, is_reached_by_others, own_settings
-from deepscope.store.requests import ColumnsRequest, RankRequest, ReadRequest, trace_error
+from deepscope.store.single_trace import (
+    WORKER,
+    FilesProgress,
+    OnAnswer,
+    RankRequest,
+    ReadAnswer,
+    ReadRequest,
+    answer,
+    kept_answer,
+    trace_error,
+)
 from deepscope.trace.kineto.remote import is_url
 from deepscope.trace.kineto.source import likely_json_bytes
 
-Answer = TypeVar("Answer")
 
-WORKER = "deepscope.worker"
-IDLE_SECONDS = 60.0
-"""Then it ends, so that a server that nobody asks is small."""
+def read_traces(
+    requests: Sequence[ReadRequest], *, scheduler: str = "", progress: Progress | None = None
+) -> list[bytes | TraceError]:
+    """For each request its record, encoded; or the reason why the trace cannot be read.
 
-_lock = Lock()
-_idle: list[HelperProcess] = []
-"""At most one."""
-_environment: dict[str, str] = {}
-"""Which it was started in: it says where the cache is."""
+    A trace without the step that is wanted is such a one, where another one has it.
 
-
-@contextmanager
-def worker() -> Iterator[HelperProcess | None]:
-    """A process for one question; None where none can be started. It ends where the question fails."""
-    process = _take()
-    try:
-        yield process
-    except BaseException:
-        if process is not None:
-            process.end()
-        raise
-    if process is not None:
-        _give_back(process)
-
-
-def columns_answer(
-    request: ColumnsRequest, progress: Progress, decode: Callable[[bytes], Answer], *, what: str = "it"
-) -> Answer:
-    """A process's answer, read by `decode`; `what` of the file was to be read, for the message where it ends early.
+    Args:
+        requests: of one kind, each for another trace.
+        scheduler: the address of a Dask scheduler whose workers read; "" for this machine.
+        progress: called with bytes done and bytes in all.
 
     Raises:
-        TraceError: the file cannot be read, or no process could be started.
+        OptionError: no trace has such a step.
+        DeepScopeError: what is no matter of one trace: a missing extra, say.
     """
-    path = request.file.path
+    files = [request.file for request in requests]
+    account = _SummedProgress(progress, files)
+    found: list[ReadAnswer | None] = []
+    for index, request in enumerate(requests):
+        found.append(kept_answer(request))
+        if found[index] is not None:
+            account.answered(index, request.file.size_bytes)
+    missing = [index for index, one in enumerate(found) if one is None]
+
+    def got(place: int, one: ReadAnswer) -> None:
+        found[missing[place]] = one
+        account.answered(missing[place], files[missing[place]].size_bytes)
+
+    unanswered = [requests[index] for index in missing]
     try:
-        with worker() as process:
-            if process is None:
-                raise TraceError(f"{path}: no process could be started to read it")
-            return decode(process.ask(msgspec.msgpack.encode(request), progress))
-    except (ProcessEndedError, MessageError, MemoryError, ValueError, msgspec.MsgspecError) as error:
-        why = "not enough memory to read it" if isinstance(error, MemoryError) else f"reading {what} ended early"
-        raise TraceError(f"{path}: {why}") from error
+        _ask_others(unanswered, scheduler, got, lambda at, done: account.advance(missing[at], done))
+        for index in missing:
+            if found[index] is None:
+                found[index] = _read_here(requests[index], account.of_file(index))
+                account.answered(index, files[index].size_bytes)
+    finally:
+        if any(request.cache for request in unanswered):
+            prune()
+    has_some = any(isinstance(answered, bytes) for answered in found)
+    return [_checked(answered, file, has_some=has_some) for answered, file in zip(found, files, strict=True)]
 
 
-def _take() -> HelperProcess | None:
-    with _lock:
-        process = _idle.pop() if _idle else None
-        is_same, environment = _environment == os.environ, dict(os.environ)
-        _environment.clear()
-        _environment.update(environment)
-    if process is not None:
-        if process.is_running and is_same:
-            return process
-        process.end()
-    return HelperProcess.start(WORKER, is_quiet=True)
+def _ask_others(requests: Sequence[ReadRequest], scheduler: str, got: OnAnswer, on_progress: RequestProgress) -> None:
+    """Has a cluster or processes answer; what gets no answer is left to this process."""
+    if scheduler and requests:
+        from deepscope.store.dask_cluster import answers_of_cluster
+
+        def kept(place: int, one: ReadAnswer) -> None:
+            request = requests[place]
+            if request.cache and isinstance(one, bytes):
+                save_body(request.kind, request.file, one, request.view, partial=request.partial)
+            got(place, one)
+
+        answers_of_cluster(scheduler, requests, got=kept)
+    elif (workers := workers_for([request.file for request in requests])) > 1:
+        answers_of_processes(requests, workers=workers, got=got, progress=on_progress)
 
 
-def _give_back(process: HelperProcess) -> None:
-    """Keeps a process that has answered; it may still be writing what it parsed."""
-    with _lock:
-        is_kept = not _idle
-        if is_kept:
-            _idle.append(process)
-    if not is_kept:
-        process.end()
-        return
-    timer = Timer(IDLE_SECONDS, _end, (process,))
-    timer.daemon = True
-    timer.start()
+def _read_here(request: ReadRequest, progress: Progress | None) -> ReadAnswer:
+    try:
+        return answer(request, progress, workers=None)
+    except (DeepScopeError, MemoryError) as error:
+        return error if isinstance(error, DeepScopeError) else trace_error(request.file, error)
 
 
-def _end(process: HelperProcess) -> None:
-    with _lock:
-        if process not in _idle:
-            return  # somebody took it; it has another timer once it is back
-        _idle.remove(process)
-    process.end()
+def _checked(answered: ReadAnswer | None, file: TraceFile, *, has_some: bool) -> bytes | TraceError:
+    assert answered is not None
+    if isinstance(answered, OptionError) and has_some:
+        return TraceError(f"{file.path}: {answered.message(in_words)}")
+    if isinstance(answered, DeepScopeError) and not isinstance(answered, TraceError):
+        raise answered
+    return answered
+
+
+class _SummedProgress:
+    """Adds up the progress of several files."""
+
+    def __init__(self, progress: Progress | None, files: Sequence[TraceFile]) -> None:
+        self._progress = progress
+        self._counting = progress if isinstance(progress, FilesProgress) else None
+        self._done = [0] * len(files)
+        self._files_done = 0
+        self._sum = 0
+        self._total = sum(file.size_bytes for file in files)
+
+    def answered(self, index: int, size_bytes: int) -> None:
+        """A file has its answer."""
+        self._files_done += 1
+        if self._counting is not None:
+            self._counting.files_done(self._files_done, len(self._done))
+        self.advance(index, size_bytes)
+
+    def advance(self, index: int, done: int) -> None:
+        """So many bytes of a file are done."""
+        self._sum += done - self._done[index]
+        self._done[index] = done
+        if self._progress is not None:
+            self._progress(self._sum, self._total)
+
+    def of_file(self, index: int) -> Progress | None:
+        """The callback for reading one file; None where nobody wants to know."""
+        return None if self._progress is None else lambda done, _: self.advance(index, done)
 
 
 WORTH_BYTES = 48 << 20
@@ -109,11 +146,6 @@ REMOTE_WORTH_FILES = 4
 _REMOTE_PER_CORE = 2
 _TRIES = 2
 """Processes that read a trace, the second one when the first was killed."""
-
-ReadAnswer: TypeAlias = bytes | DeepScopeError
-"""A record, encoded, or why there is none."""
-Got: TypeAlias = Callable[[int, ReadAnswer], None]
-"""Called, in the caller's thread, with the index of a request and its answer."""
 RequestProgress: TypeAlias = Callable[[int, int], None]
 """Called, in the caller's thread, with the index of a file and how many of its bytes are read."""
 
@@ -130,7 +162,9 @@ def workers_for(files: Sequence[TraceFile]) -> int:
     return min(len(files), cores() * _REMOTE_PER_CORE, max(whole // WORTH_BYTES, len(files) // REMOTE_WORTH_FILES))
 
 
-def answers_of_processes(requests: Sequence[ReadRequest], *, workers: int, got: Got, progress: RequestProgress) -> None:
+def answers_of_processes(
+    requests: Sequence[ReadRequest], *, workers: int, got: OnAnswer, progress: RequestProgress
+) -> None:
     """Has processes answer. What gets no answer could not be asked: no process, or something spoke in its place.
 
     A process that is killed while it reads (by the system, for want of memory) is replaced. What it was reading is read
@@ -152,7 +186,7 @@ class _Pool:
     """Processes, each with a thread that gives it one request after another."""
 
     def __init__(
-        self, requests: Sequence[ReadRequest], bodies: Sequence[bytes | None], got: Got, progress: RequestProgress
+        self, requests: Sequence[ReadRequest], bodies: Sequence[bytes | None], got: OnAnswer, progress: RequestProgress
     ) -> None:
         self._requests = requests
         self._bodies = bodies

@@ -1,9 +1,14 @@
-"""What is wanted of one trace, and how it is answered: here, in a reading process or on another machine alike."""
+"""One trace read: its events with everything joined, and the Profile made of them.
+
+What is wanted of it is a request, answered alike in this process, in a worker and on another machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -12,18 +17,84 @@ from deepscope.processes import Progress
 from deepscope.records import Profile, TraceInfo, View
 from deepscope.records.merging import decoded
 from deepscope.store.ascend.folders import rank_of_trace
-from deepscope.store.cache import Kind, load_body, save_body
+from deepscope.store.cache import Kind, has_columns, load_body, load_columns, save_body, save_columns
 from deepscope.store.files import RemoteSettings, TraceFile
-from deepscope.store.identity import parse_name, rank_of_all_engines
+from deepscope.store.trace_identity import parse_name, rank_of_all_engines
+
+if TYPE_CHECKING:
+    from deepscope.analysis.ownership.attribution import Attribution
 
 
-@runtime_checkable
-class FilesProgress(Protocol):
-    """A `Progress` that is also told how many of several files are done."""
+class Parsed(NamedTuple):
+    """A trace that was parsed, to be kept once the question that needed it is answered."""
 
-    def __call__(self, done: int, total: int, /) -> None: ...
+    file: TraceFile
+    partial: bool
+    attribution: Attribution
 
-    def files_done(self, done: int, total: int) -> None: ...
+
+_parsed: ContextVar[list[Parsed] | None] = ContextVar("deepscope_parsed", default=None)
+
+
+@contextmanager
+def collect_parsed() -> Iterator[list[Parsed]]:
+    """Collects the traces that are parsed within, but for those of several ranks: of these their Profiles are kept."""
+    found: list[Parsed] = []
+    token = _parsed.set(found)
+    try:
+        yield found
+    finally:
+        _parsed.reset(token)
+
+
+def keep_parsed(parsed: Parsed) -> None:
+    """Writes a parsed trace where `open_attribution` finds it."""
+    save_columns("attribution", parsed.file, parsed.attribution, partial=parsed.partial)
+
+
+def open_attribution(
+    file: TraceFile,
+    *,
+    partial: bool = False,
+    cache: bool = True,
+    is_alone: bool = True,
+    progress: Progress | None = None,
+    workers: int | None = None,
+) -> Attribution:
+    """A trace with everything joined: as the cache has it, else parsed anew.
+
+    Args:
+        file: the trace.
+        partial: of one that ends early, read what is whole.
+        cache: ask the cache.
+        is_alone: it is no rank of several that are read.
+        progress: called with bytes done and bytes in all.
+        workers: processes that help to decode the trace; None for as many as are worth it.
+
+    Raises:
+        TraceError: as `load_profile`.
+    """
+    # Helping processes start during the imports.
+    from deepscope.trace.kineto.parallel import Decoders, workers_for
+
+    is_kept = cache and has_columns("attribution", file, partial=partial)
+    count = 0 if is_kept else workers_for(file.path, file.size_bytes) if workers is None else workers
+    with Decoders(count) if count else nullcontext() as decoders:
+        from deepscope.trace.read import no_collection, read_trace
+
+        with no_collection():
+            from deepscope.analysis.ownership.attribution import Attribution, attribute
+
+            kept = load_columns("attribution", file, Attribution, partial=partial) if is_kept else None
+            if kept is not None:
+                if progress is not None:
+                    progress(file.size_bytes, file.size_bytes)
+                return kept
+            trace = read_trace(file.path, partial=partial, progress=progress, workers=0, decoders=decoders)
+            attribution = attribute(trace)
+    if is_alone and (found := _parsed.get()) is not None:
+        found.append(Parsed(file, partial, attribution))
+    return attribution
 
 
 def read_profile(
@@ -38,7 +109,6 @@ def read_profile(
 ) -> Profile:
     """Analyses a trace and keeps nothing; `cache`, `workers` and `is_alone` as in `open_attribution`."""
     # If the cache has the answer, NumPy and the reader are not needed.
-    from deepscope.store.opening import open_attribution
 
     attribution = open_attribution(
         file, partial=partial, cache=cache, is_alone=is_alone, progress=progress, workers=workers
@@ -61,6 +131,15 @@ def _take_from_name(file: TraceFile, info: TraceInfo) -> None:
         info.ranks = [rank]
         if rank != recorded:  # how many engines there are, no file tells
             info.world_size = max(info.world_size, rank + 1)
+
+
+@runtime_checkable
+class FilesProgress(Protocol):
+    """A `Progress` that is also told how many of several files are done."""
+
+    def __call__(self, done: int, total: int, /) -> None: ...
+
+    def files_done(self, done: int, total: int) -> None: ...
 
 
 class ReadRequest(msgspec.Struct, frozen=True):
@@ -89,6 +168,15 @@ class ColumnsRequest(msgspec.Struct, frozen=True, tag="columns"):
     file: TraceFile
     answer: Literal["moments", "timeline", "snapshot"]
     partial: bool = False
+
+
+WORKER = "deepscope.worker"
+"""The module that a process runs to answer these requests."""
+
+ReadAnswer: TypeAlias = bytes | DeepScopeError
+"""A record, encoded, or why there is none."""
+OnAnswer: TypeAlias = Callable[[int, ReadAnswer], None]
+"""Called, in the caller's thread, with the index of a request and its answer."""
 
 
 def kept_answer(request: ReadRequest) -> bytes | None:

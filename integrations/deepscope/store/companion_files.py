@@ -1,26 +1,33 @@
 """What lies beside traces, read each time that a profile is loaded: it comes after it.
 
-The account of the whole run, and what was tried on its program. Remote stores are not looked at.
+The account of the whole run, what was tried on its program, and snapshots of torch's memory. Remote stores are not
+looked at.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from deepscope.errors import NoTraceError
 from deepscope.records import Profile, WholeRun
 from deepscope.records.findings import Try
 from deepscope.records.merging import RankRecords, merge
-from deepscope.store.files import TraceFile
-from deepscope.store.identity import FoundTrace, Recognizer
-from deepscope.store.runs import TraceSelection, find_traces
-from deepscope.trace.format.run_account import account_path, decoded_account, renamed_when_whole, tries_path
+from deepscope.store.files import TraceFile, local_file
+from deepscope.trace.format.run_account import (
+    account_path,
+    decoded_account,
+    renamed_when_whole,
+    snapshot_path,
+    tries_path,
+)
 from deepscope.trace.kineto.remote import is_url
+
+if TYPE_CHECKING:
+    from deepscope.records.memory import SnapshotReport
+
 
 _TRIES_FORMAT = 1
 _MOST_BYTES = 1 << 20
@@ -96,56 +103,40 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-_EVERY_S = 0.2
+_ENDINGS = (".pickle", ".pkl", ".pickle.gz", ".pkl.gz")
+_PICKLE = b"\x80"
+"""How a pickle of protocol 2 or later begins; no trace does."""
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitedWindow(TraceSelection):
-    """A window, and the ranks that its traces are of."""
+def is_snapshot(path: str) -> bool:
+    """Whether a path means a snapshot: by its name, else by a local file's first byte."""
+    if path.endswith(_ENDINGS):
+        return is_url(path) or not Path(path).is_dir()
+    if is_url(path):
+        return False
+    try:
+        if not Path(path).is_file():
+            return False
+        with Path(path).open("rb") as stream:
+            return stream.read(1) == _PICKLE
+    except (OSError, ValueError):  # ValueError: a NUL in the path
+        return False
 
-    ranks: tuple[int, ...] = ()
 
-
-def awaited_ranks(
-    own: Path, expected: Collection[int], *, timeout_s: float, is_pending: Callable[[Path], bool]
-) -> AwaitedWindow:
-    """The window that the trace `own` is of, with the traces of all ranks that are in its folder.
-
-    Args:
-        own: a whole trace.
-        expected: the ranks that are waited for.
-        timeout_s: how long; it is extended up to tenfold while `is_pending`.
-        is_pending: whether somebody still writes into the folder.
+def load_snapshot(path: str) -> SnapshotReport:
+    """What a snapshot tells.
 
     Raises:
-        NoTraceError: `own` is gone.
+        NoTraceError: nothing is there.
+        NotATraceError: it is no snapshot, it is damaged, or it holds more than plain values.
+        TraceError: it cannot be read.
     """
-    recognizer = Recognizer()
-    begun = time.monotonic()
-    while True:
-        window = _window_of(own, recognizer)
-        waited_s = time.monotonic() - begun
-        is_late = waited_s >= timeout_s * (10 if is_pending(own.parent) else 1)
-        if is_late or set(expected) <= {one.identity.rank for one in window}:
-            ranks = sorted(window, key=lambda one: -1 if one.identity.rank is None else one.identity.rank)
-            return AwaitedWindow(
-                files=tuple(one.file for one in ranks),
-                stage=ranks[0].identity.stage,
-                ranks=tuple(one.identity.rank for one in ranks if one.identity.rank is not None),
-            )
-        time.sleep(_EVERY_S)
+    from deepscope.analysis.snapshots.summary import snapshot_report
+    from deepscope.trace.memory_snapshots.read import read_snapshot
+
+    return snapshot_report(read_snapshot(path), path)
 
 
-def _window_of(own: Path, recognizer: Recognizer) -> list[FoundTrace]:
-    found = find_traces(str(own.parent), recognizer)
-    mine = next((one for one in found if Path(one.file.path).name == own.name), None)
-    if mine is None:
-        raise NoTraceError(f"{own}: the trace is gone")
-    is_of_window = [
-        one
-        for one in found
-        if one.run == mine.run
-        and (one.identity.stage, one.identity.window) == (mine.identity.stage, mine.identity.window)
-    ]
-    newest = {one.identity.rank: one for one in reversed(is_of_window)}
-    return [*newest.values()]
+def snapshot_beside(trace: TraceFile) -> TraceFile | None:
+    """The snapshot that lies beside a trace; remote stores are not looked at."""
+    return None if is_url(trace.path) else local_file(str(snapshot_path(Path(trace.path))))

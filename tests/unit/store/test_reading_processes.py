@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from deepscope.records import WHOLE, Profile
-from deepscope.store import each, load_profile, pool
+from deepscope.store import load_profile, several_traces
 from deepscope.store.files import TraceFile, single_file
-from deepscope.store.pool import answers_of_processes, workers_for
-from deepscope.store.requests import ReadRequest, read_profile
+from deepscope.store.several_traces import answers_of_processes, workers_for
+from deepscope.store.single_trace import ReadRequest, read_profile
 from random_traces import random_trace
 
 RANKS = 3
@@ -37,8 +37,8 @@ def files(folder: Path) -> list[TraceFile]:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "WORTH_BYTES", 1)
-    monkeypatch.setattr(pool, "cores", lambda: 2)
+    monkeypatch.setattr(several_traces, "WORTH_BYTES", 1)
+    monkeypatch.setattr(several_traces, "cores", lambda: 2)
 
 
 def test_profiles_come_back_in_the_order_of_the_files(files):
@@ -68,7 +68,7 @@ def test_a_progress_may_ask_for_the_ranks_that_are_done(folder, at_once, monkeyp
         def files_done(self, done, total):
             self.files.append((done, total))
 
-    monkeypatch.setattr(pool, "WORTH_BYTES", worth_bytes)
+    monkeypatch.setattr(several_traces, "WORTH_BYTES", worth_bytes)
     counting = Counting()
     load_profile(folder, cache=False, progress=counting)
     assert counting.files == [(1, 3), (2, 3), (3, 3)]
@@ -77,7 +77,7 @@ def test_a_progress_may_ask_for_the_ranks_that_are_done(folder, at_once, monkeyp
 def test_a_run_of_many_ranks_is_the_same_either_way(folder, at_once, monkeypatch):
     seen = []
     together = load_profile(folder, cache=False, progress=lambda done, total: seen.append((done, total)))
-    monkeypatch.setattr(pool, "WORTH_BYTES", 1 << 40)
+    monkeypatch.setattr(several_traces, "WORTH_BYTES", 1 << 40)
     assert together == load_profile(folder, cache=False)
     assert together.trace.ranks == [0, 1, 2]
     assert seen == sorted(seen)
@@ -116,15 +116,15 @@ def test_without_threads_the_ranks_are_read_here(folder, at_once, monkeypatch):
 def test_workers_keep_what_they_read(folder, at_once, monkeypatch, tmp_path_factory):
     monkeypatch.setenv("DEEPSCOPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     first = load_profile(folder)
-    monkeypatch.setattr(each, "answers_of_processes", None)
+    monkeypatch.setattr(several_traces, "answers_of_processes", None)
     assert load_profile(folder) == first
 
 
 def test_a_script_without_a_guard_may_load_many_ranks(folder, tmp_path_factory):
     script = tmp_path_factory.mktemp("script") / "mine.py"
     script.write_text(
-        "import deepscope.store.pool as pool, deepscope\n"
-        "pool.WORTH_BYTES, pool.cores = 1, lambda: 2\n"
+        "import deepscope.store.several_traces as reading, deepscope\n"
+        "reading.WORTH_BYTES, reading.cores = 1, lambda: 2\n"
         f"print(deepscope.load_profile({str(folder)!r}, cache=False).trace.ranks)\n"
     )
     run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
@@ -145,5 +145,5 @@ def test_a_script_without_a_guard_may_load_many_ranks(folder, tmp_path_factory):
     ],
 )
 def test_processes_are_started_only_where_they_are_worth_it(monkeypatch, files, workers):
-    monkeypatch.setattr(pool, "cores", lambda: 4)
+    monkeypatch.setattr(several_traces, "cores", lambda: 4)
     assert workers_for(files) == workers

@@ -1,17 +1,16 @@
-"""Which files are traces, and what a trace's name and first bytes say of its run, stage, window and rank."""
+"""What a file's name and first bytes say of a trace: whether it is one, its run, stage, window and rank."""
 
 from __future__ import annotations
 
-import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from deepscope.errors import DeepScopeError
-from deepscope.store.ascend.folders import cluster_folder, rank_of_trace
+from deepscope.store.ascend.folders import rank_of_trace
 from deepscope.store.files import REMOTE_AT_ONCE, TraceFile, first_bytes
 from deepscope.trace.format.header import glance
 from deepscope.trace.format.tolerant import with_depth
@@ -19,7 +18,6 @@ from deepscope.trace.kineto.remote import is_url
 
 HEAD_BYTES = 1 << 16
 """Of the text: enough for `deviceProperties` of eight devices and `distributedInfo`, which torch writes first."""
-
 _PHASE = re.compile(rb'"ph"\s*:\s*"[A-Za-z(){}]"')
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
 _TORCH_KEYS = frozenset({b"deviceProperties", b"distributedInfo", b"deepscope", b"trace_id", b"baseTimeNanoseconds"})
@@ -64,6 +62,26 @@ def _is_trace(head: bytes) -> bool:
     return len(head) >= HEAD_BYTES and b"schemaVersion" in keys and not keys.isdisjoint(_TORCH_KEYS)
 
 
+def _is_array_of_events(text: bytes) -> bool:
+    """Whether the first element is an object with a phase and a time, a process or a name of its own."""
+    keys: set[bytes] = set()
+    for token, depth in with_depth(text):
+        sign = token[0]
+        if sign in b"}]":
+            if depth < 2:
+                break
+        elif sign in b"{[":
+            if depth == 2 and sign == b"[":
+                return False
+        elif depth == 1:
+            return False
+        elif depth == 2 and token[2] is not None:
+            if token[1] == b"ph" and _PHASE.match(text, token.start()) is None:
+                return False
+            keys.add(token[1])
+    return b"ph" in keys and not keys.isdisjoint({b"ts", b"pid"})
+
+
 def recorded_ns(head: bytes, stated: str = "") -> int:
     """When it was recorded, in nanoseconds since the epoch, as the text says; 0 where it does not.
 
@@ -85,26 +103,6 @@ def recorded_ns(head: bytes, stated: str = "") -> int:
         if count == _TIMES_TRIED:
             break
     return 0
-
-
-def _is_array_of_events(text: bytes) -> bool:
-    """Whether the first element is an object with a phase and a time, a process or a name of its own."""
-    keys: set[bytes] = set()
-    for token, depth in with_depth(text):
-        sign = token[0]
-        if sign in b"}]":
-            if depth < 2:
-                break
-        elif sign in b"{[":
-            if depth == 2 and sign == b"[":
-                return False
-        elif depth == 1:
-            return False
-        elif depth == 2 and token[2] is not None:
-            if token[1] == b"ph" and _PHASE.match(text, token.start()) is None:
-                return False
-            keys.add(token[1])
-    return b"ph" in keys and not keys.isdisjoint({b"ts", b"pid"})
 
 
 _SUFFIX = re.compile(r"(?:\.pt)?(?:\.trace)?\.json(?:\.gz)?$|(?:\.trace)?\.gz$|\.trace$")
@@ -144,7 +142,7 @@ class Identity:
         return re.sub(r"\d+", "#", self.worker)
 
 
-def _identify_all(files: Sequence[TraceFile]) -> list[Identity]:
+def identify_all(files: Sequence[TraceFile]) -> list[Identity]:
     """What is known of each; of remote files many are asked for at once, as each is waited for."""
     if not any(is_url(file.path) for file in files):
         return [identify(file) for file in files]
@@ -225,135 +223,3 @@ def rank_of_all_engines(name: str, recorded: int | None, world_size: int) -> int
 def _number(text: bytes, key: bytes) -> int | None:
     match = re.search(rb'"' + key + rb'"\s*:\s*(\d{1,9})\b', text)
     return int(match[1]) if match else None
-
-
-DIGEST_BYTES = 16
-
-
-def digest(content: bytes | memoryview) -> bytes:
-    """What two contents do not have in common, in 16 bytes."""
-    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
-
-
-ASCEND = "ascend"
-"""The word of runs on Ascend devices: a folder a rank."""
-
-SAME_RUN_NS = 600 * 10**9
-"""Ranks without a run id belong together when they were recorded within ten minutes."""
-
-_RANK_FOLDER = re.compile(r"([/\\]rank[-_]?)\d+[/\\]$", re.IGNORECASE)
-"""The end of a path where each rank has a folder of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunKey:
-    """What traces of one run share."""
-
-    folder: str
-    word: str
-
-
-@dataclass(frozen=True, slots=True)
-class FoundTrace:
-    """A trace with what its name and head say."""
-
-    file: TraceFile
-    identity: Identity
-    run: RunKey
-
-    @property
-    def time_ns(self) -> int:
-        """When it was recorded, since the epoch: as the trace says, else its name, else when the file was written."""
-        return self.identity.recorded_ns or self.file.named_ns or self.file.mtime_ns
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it has its place in a run and is no trace that could be read."""
-        return not self.identity.looks_like_trace
-
-    @property
-    def written_ns(self) -> int:
-        """When it was written, as its name says, else its folder."""
-        return self.file.named_ns or self.file.mtime_ns
-
-    @property
-    def newest_first(self) -> tuple[int, int, int, str]:
-        """The key to sort by: a copy's date says nothing of what is in it, so it only decides between equals."""
-        return -self.time_ns, -self.file.named_ns, -self.file.mtime_ns, self.file.path
-
-
-class Recognizer:
-    """Remembers what each file was found to be, by path, size and date."""
-
-    def __init__(self) -> None:
-        self._known: dict[TraceFile, Identity | None] = {}
-
-    def traces(self, files: Iterable[TraceFile], *, named: Iterable[TraceFile] = ()) -> list[FoundTrace]:
-        """The traces among `files`, by their first bytes, and all of `named`; the newest first.
-
-        A file named like a trace counts as one; its reader says what is wrong with it. So does a file that cannot be a
-        trace but has its place among the ranks of a run, by its name and time. What is known of other files is
-        forgotten.
-        """
-        before, taken = self._known, set(named)
-        every = list(dict.fromkeys((*taken, *files)))
-        unknown = [file for file in every if file not in before or (before[file] is None and file in taken)]
-        known = {file: before.get(file) for file in every} | dict(zip(unknown, _identify_all(unknown), strict=True))
-        found: dict[str, FoundTrace] = {}
-        broken: list[FoundTrace] = []
-        for file, what in known.items():
-            if what is None:
-                continue
-            one = FoundTrace(file=file, identity=what, run=_run_of(file, what))
-            if what.looks_like_trace or file in taken:
-                found[file.path] = one
-            else:
-                broken.append(one)
-        for one in _lost_ranks(broken, list(found.values())):
-            found[one.file.path] = one
-        for one in broken:
-            if one.file.path not in found:
-                if one.file.is_named_trace:
-                    found[one.file.path] = one
-                else:
-                    known[one.file] = None
-        self._known = known
-        return sorted(found.values(), key=lambda one: one.newest_first)
-
-
-def _lost_ranks(broken: Sequence[FoundTrace], found: Sequence[FoundTrace]) -> list[FoundTrace]:
-    """Those of the broken files that are ranks of a run: named as its files but for the digits, and of about its time.
-
-    Each has the run, stage and window of the file that is nearest in time, unless that has its rank already.
-    """
-    ranks: dict[tuple[str, str], list[FoundTrace]] = {}
-    for one in found:
-        if one.identity.world_size > 1 or one.identity.rank is not None:
-            ranks.setdefault((one.file.folder, one.identity.worker_pattern), []).append(one)
-    taken = {(one.run, one.identity.stage, one.identity.window, one.identity.rank) for one in found}
-    lost = []
-    for one in broken:
-        beside = ranks.get((one.file.folder, one.identity.worker_pattern), [])
-        if one.identity.stage:
-            beside = [other for other in beside if other.identity.stage == one.identity.stage]
-        nearest = min(beside, key=lambda other: abs(other.written_ns - one.written_ns), default=None)
-        if nearest is None or abs(nearest.written_ns - one.written_ns) > SAME_RUN_NS:
-            continue
-        of_it = nearest.identity
-        rank = one.identity.rank
-        if rank is None or (nearest.run, of_it.stage, of_it.window, rank) not in taken:
-            identity = replace(of_it, looks_like_trace=False, worker=one.identity.worker, rank=rank, recorded_ns=0)
-            lost.append(replace(one, identity=identity, run=nearest.run))
-    return lost
-
-
-def _run_of(file: TraceFile, what: Identity) -> RunKey:
-    if what.run_id:
-        return RunKey("", what.run_id)
-    if (cluster := cluster_folder(file.path)) and what.rank is not None:
-        return RunKey(cluster, ASCEND)  # a folder a rank
-    if what.world_size > 1 or what.rank is not None:
-        # A rank's file is named by host and process id: their digits differ between the ranks of a run.
-        folder = _RANK_FOLDER.sub(r"\1*/", file.folder) + file.archive
-        return RunKey(folder, f"{what.world_size} of {what.worker_pattern}")
-    return RunKey(file.folder + file.archive, what.worker)

@@ -1,8 +1,4 @@
-"""A map over traces: from the files of several ranks to what is wanted of each, or why it cannot be had.
-
-Answers come from the cache where it has them, else from processes, from a Dask cluster or from this process. Each trace
-is read alone and let go.
-"""
+"""Traces read by the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -18,14 +13,19 @@ from typing import Any
 
 import msgspec
 
-from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError, OptionError, TraceError, in_words, remake
-from deepscope.processes import Progress
-from deepscope.records import PROFILE_FORMAT, View
-from deepscope.store.cache import Kind, prune, save_body
-from deepscope.store.files import TraceFile, is_reached_by_others, own_settings, using
-from deepscope.store.identity import digest
-from deepscope.store.pool import Got, ReadAnswer, RequestProgress, answers_of_processes, workers_for
-from deepscope.store.requests import FilesProgress, RankRequest, ReadRequest, answer, kept_answer, trace_error
+from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError, OptionError, TraceError, remake
+from deepscope.records import PROFILE_FORMAT
+from deepscope.store.cache import digest, prune
+from deepscope.store.files import TraceFile, is_reached_by_others, own_settings, remote_access
+from deepscope.store.single_trace import (
+    OnAnswer,
+    RankRequest,
+    ReadAnswer,
+    ReadRequest,
+    answer,
+    kept_answer,
+    trace_error,
+)
 from deepscope.trace.kineto.remote import is_url
 
 CONNECT_SECONDS = 10
@@ -50,7 +50,7 @@ class _WorkerAnswer(msgspec.Struct):
     host: str = ""
 
 
-def answers_of_cluster(address: str, requests: Sequence[ReadRequest], *, got: Got) -> None:
+def answers_of_cluster(address: str, requests: Sequence[ReadRequest], *, got: OnAnswer) -> None:
     """Has the workers answer; what lies in stores that this process alone can reach gets no answer.
 
     Raises:
@@ -86,7 +86,7 @@ def answers_of_cluster(address: str, requests: Sequence[ReadRequest], *, got: Go
                 client.cancel(futures)
 
 
-def answer_there(request: bytes, version_here: str) -> bytes:
+def answer_on_worker(request: bytes, version_here: str) -> bytes:
     """What a worker does: the answer to a request, from its own cache where that has it."""
     import platform
 
@@ -95,7 +95,7 @@ def answer_there(request: bytes, version_here: str) -> bytes:
         return msgspec.msgpack.encode(_WorkerAnswer(version=own, host=platform.node()))
     asked = msgspec.msgpack.decode(request, type=RankRequest)
     try:
-        with using(asked.settings):
+        with remote_access(asked.settings):
             body = kept_answer(asked.request)
             if body is None:
                 body = answer(asked.request)
@@ -109,15 +109,15 @@ def answer_there(request: bytes, version_here: str) -> bytes:
 
 
 def _task() -> Callable[[bytes, str], bytes]:
-    """`answer_there` for a worker that may not have this package: a nested function is sent by its code, not its name.
+    """`answer_on_worker` for a worker that may not have this package.
 
-    A name that cannot be imported would end the worker.
+    A nested function is sent by its code, not its name; a name that cannot be imported would end the worker.
     """
 
     def read_trace(body: bytes, version_here: str) -> bytes:
         from importlib import import_module
 
-        answered: bytes = import_module("deepscope.store.each").answer_there(body, version_here)
+        answered: bytes = import_module("deepscope.store.dask_cluster").answer_on_worker(body, version_here)
         return answered
 
     return read_trace
@@ -215,115 +215,3 @@ def _error_of_task(error: Exception, file: TraceFile, address: str) -> TraceErro
     if name == "KilledWorker":
         return TraceError(f"{file.path}: each worker of the cluster that read it died (not enough memory?)")
     return TraceError(f"{file.path}: the cluster could not read it: {name}: {error}")
-
-
-@dataclass(frozen=True, slots=True)
-class EachRequest:
-    """What is wanted of each trace."""
-
-    kind: Kind
-    view: View
-    partial: bool = False
-    cache: bool = True
-    scheduler: str = ""
-    """The address of a Dask scheduler whose workers read; "" for this machine."""
-
-
-def read_each(
-    files: Sequence[TraceFile], wanted: EachRequest, *, progress: Progress | None = None
-) -> list[bytes | TraceError]:
-    """For each file the record that is wanted, encoded; or the reason why its trace cannot be read.
-
-    A trace without the step that is wanted is such a one, where another one has it.
-
-    Raises:
-        OptionError: no trace has such a step.
-        DeepScopeError: what is no matter of one trace: a missing extra, say.
-    """
-    requests = [ReadRequest(file, wanted.kind, wanted.view, wanted.partial, wanted.cache) for file in files]
-    account = _Account(progress, files)
-    found: list[ReadAnswer | None] = []
-    for index, request in enumerate(requests):
-        found.append(kept_answer(request))
-        if found[index] is not None:
-            account.answered(index, request.file.size_bytes)
-    missing = [index for index, one in enumerate(found) if one is None]
-
-    def got(place: int, one: ReadAnswer) -> None:
-        found[missing[place]] = one
-        account.answered(missing[place], files[missing[place]].size_bytes)
-
-    try:
-        _ask_others(
-            [requests[index] for index in missing], wanted, got, lambda at, done: account.advance(missing[at], done)
-        )
-        for index in missing:
-            if found[index] is None:
-                found[index] = _read_here(requests[index], account.of_file(index))
-                account.answered(index, files[index].size_bytes)
-    finally:
-        if missing and wanted.cache:
-            prune()
-    has_some = any(isinstance(answered, bytes) for answered in found)
-    return [_one(answered, file, has_some=has_some) for answered, file in zip(found, files, strict=True)]
-
-
-def _ask_others(requests: Sequence[ReadRequest], wanted: EachRequest, got: Got, on_progress: RequestProgress) -> None:
-    """Has a cluster or processes answer; what gets no answer is left to this process."""
-    if wanted.scheduler and requests:
-
-        def kept(place: int, one: ReadAnswer) -> None:
-            request = requests[place]
-            if wanted.cache and isinstance(one, bytes):
-                save_body(request.kind, request.file, one, request.view, partial=request.partial)
-            got(place, one)
-
-        answers_of_cluster(wanted.scheduler, requests, got=kept)
-    elif (workers := workers_for([request.file for request in requests])) > 1:
-        answers_of_processes(requests, workers=workers, got=got, progress=on_progress)
-
-
-def _read_here(request: ReadRequest, progress: Progress | None) -> ReadAnswer:
-    try:
-        return answer(request, progress, workers=None)
-    except (DeepScopeError, MemoryError) as error:
-        return error if isinstance(error, DeepScopeError) else trace_error(request.file, error)
-
-
-def _one(answered: ReadAnswer | None, file: TraceFile, *, has_some: bool) -> bytes | TraceError:
-    assert answered is not None
-    if isinstance(answered, OptionError) and has_some:
-        return TraceError(f"{file.path}: {answered.message(in_words)}")
-    if isinstance(answered, DeepScopeError) and not isinstance(answered, TraceError):
-        raise answered
-    return answered
-
-
-class _Account:
-    """Adds up the progress of several files."""
-
-    def __init__(self, progress: Progress | None, files: Sequence[TraceFile]) -> None:
-        self._progress = progress
-        self._counting = progress if isinstance(progress, FilesProgress) else None
-        self._done = [0] * len(files)
-        self._files_done = 0
-        self._sum = 0
-        self._total = sum(file.size_bytes for file in files)
-
-    def answered(self, index: int, size_bytes: int) -> None:
-        """A file has its answer."""
-        self._files_done += 1
-        if self._counting is not None:
-            self._counting.files_done(self._files_done, len(self._done))
-        self.advance(index, size_bytes)
-
-    def advance(self, index: int, done: int) -> None:
-        """So many bytes of a file are done."""
-        self._sum += done - self._done[index]
-        self._done[index] = done
-        if self._progress is not None:
-            self._progress(self._sum, self._total)
-
-    def of_file(self, index: int) -> Progress | None:
-        """The callback for reading one file; None where nobody wants to know."""
-        return None if self._progress is None else lambda done, _: self.advance(index, done)

@@ -17,9 +17,9 @@ from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import Library
 from deepscope.processes import end_all
 from deepscope.records import View
-from deepscope.store import opening
+from deepscope.store import single_trace
 from deepscope.store.files import single_file
-from deepscope.store.opening import keep, open_attribution, parsed_within
+from deepscope.store.single_trace import collect_parsed, keep_parsed, open_attribution
 from recorded_traces import each_trace
 
 T = TypeVar("T")
@@ -30,10 +30,10 @@ PATIENCE_S = 120
 def test_the_profile_of_what_was_kept_is_that_of_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = single_file(str(path))
     assert file is not None
-    with parsed_within() as parsed:
+    with collect_parsed() as parsed:
         made = open_attribution(file, workers=0)
     (one,) = parsed
-    keep(one)
+    keep_parsed(one)
     monkeypatch.setattr("deepscope.trace.read.read_trace", None)
     kept = open_attribution(file)
     assert kept is not made
@@ -51,14 +51,14 @@ def test_what_is_kept_of_another_version_of_the_file_is_not_used(tmp_path: Path)
     )
     file = single_file(str(path))
     assert file is not None
-    with parsed_within() as parsed:
+    with collect_parsed() as parsed:
         open_attribution(file)
-    keep(parsed[0])
+    keep_parsed(parsed[0])
     path.write_text('{"traceEvents": []}')
     changed = single_file(str(path))
     assert changed is not None
     assert len(open_attribution(changed).trace.events) == 0
-    with parsed_within() as parsed:
+    with collect_parsed() as parsed:
         assert len(open_attribution(file, cache=False).trace.events) == 0
     assert len(parsed) == 1
 
@@ -98,8 +98,8 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int
         "    read.read_trace = counted\n"
     )
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    real = opening.save_columns
-    monkeypatch.setattr(opening, "save_columns", real)
+    real = single_trace.save_columns
+    monkeypatch.setattr(single_trace, "save_columns", real)
     end_all()
     return lambda: len(log.read_text())
 
@@ -113,7 +113,7 @@ def test_a_servers_questions_parse_a_trace_once(counted: Callable[[], int], monk
     try:
         whole = answered(lambda: library.profile(Choice()))
         assert counted() == 1
-        until(lambda: opening.has_columns("attribution", file, partial=False))
+        until(lambda: single_trace.has_columns("attribution", file, partial=False))
         step = whole.steps[0].number
         for choice in (Choice(step=step), Choice(phase="forward")):
             answered(lambda choice=choice: library.profile(choice))  # type: ignore[misc]

@@ -3,6 +3,7 @@
 import signal
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,18 +15,21 @@ from deepscope import processes
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError, TruncatedTraceError
 from deepscope.ranks.summary import summary_of
 from deepscope.records import WHOLE, Profile
-from deepscope.store import identity, load_profile, pool, requests, runs
-from deepscope.store.cache import cache_folder
-from deepscope.store.each import EachRequest, read_each
+from deepscope.store import load_profile, runs, several_traces, single_trace, trace_identity
+from deepscope.store.cache import Kind, cache_folder
 from deepscope.store.files import TraceFile
 from deepscope.store.ranks import read_ranks
-from deepscope.store.requests import read_profile
-from deepscope.store.runs import select
+from deepscope.store.selection import select
+from deepscope.store.several_traces import read_traces
+from deepscope.store.single_trace import ReadRequest, read_profile
 from random_traces import random_trace
 from trace_builder import TraceBuilder
 
 RANKS = 4
-PROFILES = EachRequest("profile", WHOLE)
+
+
+def requests_of(files: Sequence[TraceFile], kind: Kind = "profile", *, cache: bool = True) -> list[ReadRequest]:
+    return [ReadRequest(file, kind, WHOLE, partial=False, cache=cache) for file in files]
 
 
 @pytest.fixture
@@ -45,8 +49,8 @@ def write_ranks(folder: Path, count: int) -> Path:
 @pytest.fixture(params=["here", "in processes"])
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "in processes":
-        monkeypatch.setattr(pool, "WORTH_BYTES", 1)
-        monkeypatch.setattr(pool, "cores", lambda: 2)
+        monkeypatch.setattr(several_traces, "WORTH_BYTES", 1)
+        monkeypatch.setattr(several_traces, "cores", lambda: 2)
     return str(request.param)
 
 
@@ -54,13 +58,13 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of the traces that this process reads."""
     paths: list[str] = []
-    real = requests.read_profile
+    real = single_trace.read_profile
 
     def counted(file, *args, **options):
         paths.append(file.path)
         return real(file, *args, **options)
 
-    monkeypatch.setattr(requests, "read_profile", counted)
+    monkeypatch.setattr(single_trace, "read_profile", counted)
     return paths
 
 
@@ -128,21 +132,21 @@ def test_a_rank_that_vanishes_or_may_not_be_read_is_named(folder: Path, place: s
     files = select(str(folder)).files
     Path(files[1].path).unlink()
     bad = TraceFile(str(folder), 10, 0)  # a folder in the place of a file
-    read = read_each([*files, bad], EachRequest("profile", WHOLE, cache=False))
+    read = read_traces(requests_of([*files, bad], cache=False))
     assert [type(one) for one in read] == [bytes, NoTraceError, bytes, bytes, NoTraceError]
 
 
 def test_what_no_trace_should_do_to_the_reader_is_a_matter_of_its_rank(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = requests.read_profile
+    real = single_trace.read_profile
 
     def fails(file, *args, **options):
         if ".rank1." in file.path:
             raise ZeroDivisionError("nobody thought of this")
         return real(file, *args, **options)
 
-    monkeypatch.setattr(requests, "read_profile", fails)
+    monkeypatch.setattr(single_trace, "read_profile", fails)
     profile = load_profile(folder, cache=False)
     assert profile.trace.ranks == [0, 2, 3]
     assert any("ZeroDivisionError: nobody thought of this" in one for one in profile.trace.warnings)
@@ -188,7 +192,7 @@ def test_of_many_failures_the_rest_is_told_by_number(tmp_path: Path) -> None:
 def test_what_is_kept_is_not_read_again(folder: Path, reads: list[str]) -> None:
     expected = load_profile(folder, cache=False)
     reads.clear()
-    real = requests.save_body
+    real = single_trace.save_body
     kept: list[str] = []
 
     def interrupted(kind, file, *args, **options):
@@ -198,7 +202,7 @@ def test_what_is_kept_is_not_read_again(folder: Path, reads: list[str]) -> None:
             raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(requests, "save_body", interrupted)
+        patch.setattr(single_trace, "save_body", interrupted)
         with pytest.raises(KeyboardInterrupt):
             load_profile(folder)
     first = list(reads)
@@ -216,8 +220,8 @@ def test_what_is_kept_is_not_read_again(folder: Path, reads: list[str]) -> None:
 def test_an_interrupt_ends_the_processes_and_what_they_kept_stays(
     folder: Path, monkeypatch: pytest.MonkeyPatch, reads: list[str]
 ) -> None:
-    monkeypatch.setattr(pool, "WORTH_BYTES", 1)
-    monkeypatch.setattr(pool, "cores", lambda: 2)
+    monkeypatch.setattr(several_traces, "WORTH_BYTES", 1)
+    monkeypatch.setattr(several_traces, "cores", lambda: 2)
     total = len(select(str(folder)).files)
     others = set(processes._RUNNING)  # a recording of another test may still be leaving its profile
 
@@ -229,14 +233,14 @@ def test_an_interrupt_ends_the_processes_and_what_they_kept_stays(
         load_profile(folder, progress=interrupt)
     assert not set(processes._RUNNING) - others
     assert reads == []
-    monkeypatch.setattr(pool, "WORTH_BYTES", 1 << 40)
+    monkeypatch.setattr(several_traces, "WORTH_BYTES", 1 << 40)
     load_profile(folder)
     assert len(reads) < total
 
 
 def test_a_summary_is_that_of_the_profile(folder: Path, place: str) -> None:
     files = select(str(folder)).files
-    read = read_each(files, EachRequest("summary", WHOLE, cache=False))
+    read = read_traces(requests_of(files, "summary", cache=False))
     expected = [
         msgspec.msgpack.encode(summary_of(read_profile(file, WHOLE, partial=False, cache=False))) for file in files
     ]
@@ -282,8 +286,8 @@ def dying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(sys, "executable", str(script))
-    monkeypatch.setattr(pool, "WORTH_BYTES", 1)
-    monkeypatch.setattr(pool, "cores", lambda: 2)
+    monkeypatch.setattr(several_traces, "WORTH_BYTES", 1)
+    monkeypatch.setattr(several_traces, "cores", lambda: 2)
     return times
 
 
@@ -311,7 +315,7 @@ def test_a_trace_whose_processes_are_killed_is_told_and_never_read_here(
 
 
 def test_the_answers_of_each_kind_decode_as_what_they_are(folder: Path) -> None:
-    (body, *_) = read_each(select(str(folder)).files, PROFILES)
+    (body, *_) = read_traces(requests_of(select(str(folder)).files))
     assert isinstance(body, bytes)
     assert msgspec.msgpack.decode(body, type=Profile).trace.ranks == [0]
 
@@ -350,8 +354,8 @@ def test_of_one_rank_with_many_windows_the_newest_are_looked_at(
     for window in range(12):
         random_trace(0).write(tmp_path / f"ada_1.{1767319445000000000 + window * 10**9}.pt.trace.json.gz")
     looked: list[str] = []
-    real = identity.identify
-    monkeypatch.setattr(identity, "identify", lambda file: (looked.append(file.name), real(file))[1])
+    real = trace_identity.identify
+    monkeypatch.setattr(trace_identity, "identify", lambda file: (looked.append(file.name), real(file))[1])
     select(str(tmp_path))
     assert 4 <= len(looked) <= 8
 

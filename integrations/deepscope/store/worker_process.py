@@ -1,4 +1,4 @@
-"""A profile from the cache at once, or made in a process of its own.
+"""The process that reads for a server: one, started when it is needed and ended when it is idle.
 
 Reading a large trace takes hundreds of megabytes and holds the interpreter for seconds; in a process of its own neither
 reaches a server, running out of memory does not end it, and cancelling is ending the process.
@@ -6,23 +6,117 @@ reaches a server, running out of memory does not end it, and cancelling is endin
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
-from typing import Literal, TypeVar
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
 from deepscope.errors import DeepScopeError, NotATraceError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Progress
 from deepscope.records import WHOLE, Profile, View
+from deepscope.store.files import TraceFile
 from deepscope.store.load import kept_profile
-from deepscope.store.pool import worker
 from deepscope.store.ranks import ReadRanks, kept_ranks
-from deepscope.store.runs import TraceSelection, select
+from deepscope.store.selection import TraceSelection, select
+from deepscope.store.single_trace import WORKER, ColumnsRequest
 from deepscope.trace.kineto.file_head import EMPTY
 from deepscope.trace.kineto.remote import is_url
 
+if TYPE_CHECKING:
+    from deepscope.records.memory import SnapshotReport
+
 T = TypeVar("T")
+
+IDLE_SECONDS = 60.0
+"""Then it ends, so that a server that nobody asks is small."""
+
+_lock = Lock()
+_idle: list[HelperProcess] = []
+"""At most one."""
+_environment: dict[str, str] = {}
+"""Which it was started in: it says where the cache is."""
+
+
+@contextmanager
+def worker() -> Iterator[HelperProcess | None]:
+    """A process for one question; None where none can be started. It ends where the question fails."""
+    process = _take()
+    try:
+        yield process
+    except BaseException:
+        if process is not None:
+            process.end()
+        raise
+    if process is not None:
+        _give_back(process)
+
+
+def ask_worker(request: ColumnsRequest, progress: Progress, decode: Callable[[bytes], T], *, what: str = "it") -> T:
+    """A process's answer, read by `decode`; `what` of the file was to be read, for the message where it ends early.
+
+    Raises:
+        TraceError: the file cannot be read, or no process could be started.
+    """
+    path = request.file.path
+    try:
+        with worker() as process:
+            if process is None:
+                raise TraceError(f"{path}: no process could be started to read it")
+            return decode(process.ask(msgspec.msgpack.encode(request), progress))
+    except (ProcessEndedError, MessageError, MemoryError, ValueError, msgspec.MsgspecError) as error:
+        why = "not enough memory to read it" if isinstance(error, MemoryError) else f"reading {what} ended early"
+        raise TraceError(f"{path}: {why}") from error
+
+
+def read_snapshot_apart(file: TraceFile, progress: Progress) -> SnapshotReport:
+    """`load_snapshot` in the process, which a file from a stranger may cost its time and memory.
+
+    Raises:
+        TraceError: as `load_snapshot`; or the process ended early.
+    """
+    from deepscope.records.memory import SnapshotReport
+
+    return ask_worker(ColumnsRequest(file, "snapshot"), progress, msgspec.msgpack.Decoder(SnapshotReport).decode)
+
+
+def _take() -> HelperProcess | None:
+    with _lock:
+        process = _idle.pop() if _idle else None
+        is_same, environment = _environment == os.environ, dict(os.environ)
+        _environment.clear()
+        _environment.update(environment)
+    if process is not None:
+        if process.is_running and is_same:
+            return process
+        process.end()
+    return HelperProcess.start(WORKER, is_quiet=True)
+
+
+def _give_back(process: HelperProcess) -> None:
+    """Keeps a process that has answered; it may still be writing what it parsed."""
+    with _lock:
+        is_kept = not _idle
+        if is_kept:
+            _idle.append(process)
+    if not is_kept:
+        process.end()
+        return
+    timer = Timer(IDLE_SECONDS, _end, (process,))
+    timer.daemon = True
+    timer.start()
+
+
+def _end(process: HelperProcess) -> None:
+    with _lock:
+        if process not in _idle:
+            return  # somebody took it; it has another timer once it is back
+        _idle.remove(process)
+    process.end()
+
 
 MERGED_AT_ONCE = 32
 """Ranks; merging a thousand takes seconds."""
