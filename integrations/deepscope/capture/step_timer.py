@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import statistics
+import threading
 from _thread import get_ident
 from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from time import monotonic, perf_counter_ns, thread_time_ns
 
-from deepscope.capture.awaited_steps import AwaitedSteps
 from deepscope.trace.format.header import Spread, UnrecordedStepTimes
 
 FEWEST = 5
@@ -19,6 +19,42 @@ LONGEST_S = 20.0
 PATIENCE_S, PATIENCE_STEPS = 2.0, 4
 """Where no step has ended for that long, and for the time of so many recorded ones, none is expected any more."""
 _KEPT = 64
+_EVERY_S = 0.05
+
+
+class AwaitedSteps:
+    """What the writing of a trace waits for: something that steps behind its window tell.
+
+    Made on the thread that makes the steps; `wait` is for the one that writes the trace.
+    """
+
+    def __init__(self) -> None:
+        self._training = threading.current_thread()
+        self._threads = {self._training, threading.main_thread()}  # the interpreter ends after the main one
+        self._over = threading.Event()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits any longer."""
+        return self._over.is_set()
+
+    @property
+    def is_training_thread(self) -> bool:
+        """Whether the caller makes the steps itself; it never waits for them."""
+        return threading.current_thread() is self._training
+
+    def end(self) -> None:
+        """What was waited for is there, or will not come."""
+        self._over.set()
+
+    def wait(self, longest_s: float, is_hopeful: Callable[[], bool] = lambda: True) -> None:
+        """Return after `end`, after so many seconds, as the thread of the steps ends, or where there is no hope."""
+        if self.is_training_thread:
+            return
+        until = monotonic() + longest_s
+        while monotonic() < until and is_hopeful() and all(one.is_alive() for one in self._threads):
+            if self._over.wait(_EVERY_S):
+                return
 
 
 class StepKind(Enum):

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from deepscope.capture import awaited_steps
 from deepscope.capture import step_timer as module
 from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.trace.format.header import Spread, UnrecordedStepTimes
@@ -120,7 +119,7 @@ def test_a_pause_in_which_no_step_ends_ends_the_wait(clocks: Clocks, monkeypatch
     seconds = iter(range(0, 1_000, 1))
     monkeypatch.setattr(module, "monotonic", lambda: float(next(seconds)))
     monkeypatch.setattr(module, "LONGEST_S", 1e9)
-    monkeypatch.setattr(awaited_steps, "_EVERY_S", 0.0)
+    monkeypatch.setattr(module, "_EVERY_S", 0.0)
     timer, found = StepTimer(), []
     clocks.run(timer, RECORDED, 1, 300)
     later = timer.plain_later()

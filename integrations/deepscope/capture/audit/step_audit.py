@@ -43,12 +43,12 @@ from deepscope.capture.audit.sliced_calls import sliced_calls
 from deepscope.capture.audit.unseen_uses import foreign_extensions
 from deepscope.capture.audit.unused_derivatives import unused_derivatives
 from deepscope.capture.audit.watch import Watch
-from deepscope.capture.awaited_steps import AwaitedSteps
 from deepscope.capture.lines import UserCode
 from deepscope.capture.notices import error_words
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.process_hooks.interrupts import comes_from_handler, held_back
 from deepscope.capture.process_hooks.live_objects import live_objects
+from deepscope.capture.step_timer import AwaitedSteps
 from deepscope.trace.format.audit import MOST_ROWS, AuditAccount
 
 STEPS = 2
