@@ -175,7 +175,7 @@ def record_steps(
     from deepscope.capture.whole_run.run_watch import RunWatch
 
     watch = RunWatch()
-    from deepscope.capture.compiled.level import ProvenanceHold
+    from deepscope.capture.compiled.graphs import ProvenanceHold
     from deepscope.capture.naming import check_template, seen_from_here
     from deepscope.capture.options import SCHEDULE_NAMES, checked_options
     from deepscope.capture.process_hooks import optimizer_steps

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from deepscope.capture.compiled.captures import CaptureHold
-from deepscope.capture.compiled.level import ProvenanceHold
+from deepscope.capture.compiled.graphs import ProvenanceHold
 from deepscope.capture.counters.machine import Machine
 from deepscope.capture.counters.sampler import Counted, Sampler, SamplingThread, counter_events
 from deepscope.capture.event_edits import json_bytes

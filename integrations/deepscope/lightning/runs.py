@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import process_facts as process
-from deepscope.capture.compiled.level import ProvenanceHold
+from deepscope.capture.compiled.graphs import ProvenanceHold
 from deepscope.capture.lines import UserCode
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.options import RecordingOptions

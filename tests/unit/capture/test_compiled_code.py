@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import deepscope
-from deepscope.capture.compiled import level
+from deepscope.capture.compiled import graphs
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch, SeenGraph
 from deepscope.capture.compiled.provenance import compiled_code, frames_of, function_at
 from deepscope.capture.dynamo import Broken, Compiled, PythonFrame
@@ -234,21 +234,21 @@ def config(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = types.ModuleType("torch._inductor.config")
     module.trace = Trace()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch._inductor.config", module)
-    monkeypatch.setattr(level, "_holds", 0)
+    monkeypatch.setattr(graphs, "_holds", 0)
     monkeypatch.delenv("INDUCTOR_PROVENANCE", raising=False)
     return module
 
 
 def test_the_level_is_held_as_long_as_anybody_holds_it(config: Any) -> None:
-    first, second = level.ProvenanceHold(), level.ProvenanceHold()
-    assert config.trace.provenance_tracking_level == level.LEVEL
+    first, second = graphs.ProvenanceHold(), graphs.ProvenanceHold()
+    assert config.trace.provenance_tracking_level == graphs.LEVEL
     first.release()
     first.release()
-    assert config.trace.provenance_tracking_level == level.LEVEL
+    assert config.trace.provenance_tracking_level == graphs.LEVEL
     second.release()
     assert config.trace.provenance_tracking_level == 0
     first.take()
-    assert config.trace.provenance_tracking_level == level.LEVEL
+    assert config.trace.provenance_tracking_level == graphs.LEVEL
     del first
     gc.collect()
     assert config.trace.provenance_tracking_level == 0
@@ -257,7 +257,7 @@ def test_the_level_is_held_as_long_as_anybody_holds_it(config: Any) -> None:
 @pytest.mark.parametrize("own", [1, 2, 3])
 def test_a_level_of_the_users_own_is_left_alone(own: int, config: Any) -> None:
     config.trace.provenance_tracking_level = own
-    hold = level.ProvenanceHold()
+    hold = graphs.ProvenanceHold()
     assert config.trace.provenance_tracking_level == own
     hold.release()
     assert config.trace.provenance_tracking_level == own
@@ -265,7 +265,7 @@ def test_a_level_of_the_users_own_is_left_alone(own: int, config: Any) -> None:
 
 def test_a_torch_without_a_level_is_left_alone(config: Any) -> None:
     config.trace = object()
-    level.ProvenanceHold().release()
+    graphs.ProvenanceHold().release()
     assert not hasattr(config.trace, "provenance_tracking_level")
 
 
@@ -273,29 +273,29 @@ def test_before_inductor_is_imported_the_environment_says_the_level(
     config: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "torch._inductor.config")
-    hold = level.ProvenanceHold()
+    hold = graphs.ProvenanceHold()
     assert os.environ["INDUCTOR_PROVENANCE"] == "2"
     hold.release()
     assert "INDUCTOR_PROVENANCE" not in os.environ
     monkeypatch.setenv("INDUCTOR_PROVENANCE", "1")
-    level.ProvenanceHold().release()
+    graphs.ProvenanceHold().release()
     assert os.environ["INDUCTOR_PROVENANCE"] == "1"
 
 
 def test_who_records_holds_the_level_from_the_beginning(config: Any, tmp_path: Any) -> None:
     recording = deepscope.profile(tmp_path)
-    assert config.trace.provenance_tracking_level == level.LEVEL
+    assert config.trace.provenance_tracking_level == graphs.LEVEL
     with recording:
-        assert config.trace.provenance_tracking_level == level.LEVEL
+        assert config.trace.provenance_tracking_level == graphs.LEVEL
     assert config.trace.provenance_tracking_level == 0
     profiler = DeepProfiler(tmp_path)
-    assert config.trace.provenance_tracking_level == level.LEVEL
+    assert config.trace.provenance_tracking_level == graphs.LEVEL
     profiler.setup("fit")
-    assert config.trace.provenance_tracking_level == level.LEVEL
+    assert config.trace.provenance_tracking_level == graphs.LEVEL
     profiler.teardown("fit")
     assert config.trace.provenance_tracking_level == 0
     with record_steps(tmp_path):
-        assert config.trace.provenance_tracking_level == level.LEVEL
+        assert config.trace.provenance_tracking_level == graphs.LEVEL
     assert config.trace.provenance_tracking_level == 0
     kept = [deepscope.profile(tmp_path, compiled_lines=False), DeepProfiler(tmp_path, compiled_lines=False)]
     assert config.trace.provenance_tracking_level == 0

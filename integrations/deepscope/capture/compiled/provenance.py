@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deepscope.capture.compiled.graphs import CompiledRecord, SeenGraph
-from deepscope.capture.dynamo import PythonFrame
-from deepscope.capture.sources import source_text
+from deepscope.capture.dynamo import PythonFrame, continued_name
+from deepscope.capture.lines import UserCode
+from deepscope.capture.source_files import describe_file, source_text
+from deepscope.trace.format.header import File
 from deepscope.trace.format.process_tables import (
     CapturedGraph,
     CompiledCode,
@@ -75,6 +77,28 @@ def compiled_code(record: CompiledRecord, row_of: Callable[[PythonFrame, int], S
     ]
     code.places = [*places.rows]
     return code
+
+
+def code_of_window(record: CompiledRecord, files: list[File | None], code: UserCode, source: str) -> CompiledCode:
+    """What compiled graphs tell; the files that they alone name are added to `files`."""
+    number = {file.path: index for index, file in enumerate(files) if file is not None}
+    described = {file.path for file in files if file is not None and file.sha256}
+
+    def row_of(frame: PythonFrame, caller: int) -> SourcePlace:
+        is_users = code.owns(frame.file)
+        path = code.real_path(frame.file)
+        if path not in number:
+            number[path] = len(files)
+            files.append(describe_file(path, source if is_users else "none"))
+            described.add(path)
+        elif is_users and path not in described:
+            files[number[path]] = describe_file(path, source)  # so far listed for a module's sake alone
+            described.add(path)
+        name = continued_name(frame.function) or frame.function
+        name, first_line = function_at(path, frame.line, name) if is_users else (name, 0)
+        return SourcePlace(number[path], max(frame.line, 1), name, caller, not is_users, first_line)
+
+    return compiled_code(record, row_of)
 
 
 class _Places:

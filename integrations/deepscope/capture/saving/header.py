@@ -14,16 +14,14 @@ import msgspec
 
 from deepscope.capture import process_facts as process
 from deepscope.capture.audit.step_audit import Audited
-from deepscope.capture.compiled.graphs import CompiledRecord
-from deepscope.capture.compiled.provenance import compiled_code, function_at
-from deepscope.capture.dynamo import PythonFrame, continued_name
+from deepscope.capture.compiled.provenance import code_of_window
 from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.naming import worker_name
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.live_objects import settings
 from deepscope.capture.process_hooks.open_recorders import known_or
 from deepscope.capture.schedule import Schedule
-from deepscope.capture.sources import describe_file, describe_files
+from deepscope.capture.source_files import describe_files
 from deepscope.capture.topics import first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.window import Window
 from deepscope.capture.workers import WorkerTiming
@@ -39,7 +37,7 @@ from deepscope.trace.format.header import (
     Worker,
     WorkerLine,
 )
-from deepscope.trace.format.process_tables import CompiledCode, SourcePlace
+from deepscope.trace.format.process_tables import CompiledCode
 from deepscope.trace.format.span_names import PHASE_ANNOTATIONS
 
 _windows: dict[tuple[str, str], int] = {}
@@ -174,7 +172,7 @@ class RecordingSession:
         compiled = known_or(
             CompiledCode(),
             "what torch.compile made",
-            lambda: _compiled(window.compiled, files, self.user_code, source),
+            lambda: code_of_window(window.compiled, files, self.user_code, source),
             notes,
         )
         set_now = known_or(
@@ -221,28 +219,6 @@ def _described(record: LineRecord, source: str) -> tuple[list[File | None], list
         [*describe_files(paths, source, users=set(record.files), libraries=set(record.library_files))],
         [ScopeRow(row.kind, number.get(row.file, -1), *row[2:]) for row in record.scopes],
     )
-
-
-def _compiled(record: CompiledRecord, files: list[File | None], code: UserCode, source: str) -> CompiledCode:
-    """What compiled graphs tell; the files that they alone name are added to `files`."""
-    number = {file.path: index for index, file in enumerate(files) if file is not None}
-    described = {file.path for file in files if file is not None and file.sha256}
-
-    def row_of(frame: PythonFrame, caller: int) -> SourcePlace:
-        is_users = code.owns(frame.file)
-        path = code.real_path(frame.file)
-        if path not in number:
-            number[path] = len(files)
-            files.append(describe_file(path, source if is_users else "none"))
-            described.add(path)
-        elif is_users and path not in described:
-            files[number[path]] = describe_file(path, source)  # so far listed for a module's sake alone
-            described.add(path)
-        name = continued_name(frame.function) or frame.function
-        name, first_line = function_at(path, frame.line, name) if is_users else (name, 0)
-        return SourcePlace(number[path], max(frame.line, 1), name, caller, not is_users, first_line)
-
-    return compiled_code(record, row_of)
 
 
 def bare(header: Header, reason: str) -> Header:

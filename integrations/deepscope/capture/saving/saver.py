@@ -32,7 +32,7 @@ from deepscope.capture.saving.retention import (
 )
 from deepscope.capture.saving.rewrite import Instructions, rewrite
 from deepscope.capture.saving.writer import request
-from deepscope.capture.sources import git_state
+from deepscope.capture.source_files import git_state
 from deepscope.capture.workers import WorkerTiming
 from deepscope.errors import DeepScopeError, RecorderError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError
