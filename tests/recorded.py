@@ -40,20 +40,20 @@ needs_watched_backward = pytest.mark.skipif(
 
 def hide_what_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process of its own: modules, optimizers and results of other tests hold nothing that is recorded."""
-    from deepscope.capture.memory import surveys
+    from deepscope.capture import window_memory
 
-    all_living = surveys.LiveObjects
+    all_living = window_memory.LiveObjects
     known = all_living(tensors=True)
     hidden = {id(one) for kind in (known.modules, known.optimizers, known.tensors) for one in kind}
 
-    def living(*, tensors: bool) -> surveys.LiveObjects:
+    def living(*, tensors: bool) -> window_memory.LiveObjects:
         found = all_living(tensors=tensors)
         for kind in ("modules", "optimizers", "tensors", "results"):
             setattr(found, kind, [one for one in getattr(found, kind) if id(one) not in hidden])
         return found
 
     living.known = known  # type: ignore[attr-defined]  # kept alive, so that no later object has one of their numbers
-    monkeypatch.setattr(surveys, "LiveObjects", living)
+    monkeypatch.setattr(window_memory, "LiveObjects", living)
 
 
 OutOfMemoryError = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)

@@ -23,13 +23,12 @@ from deepscope.capture.host_clock import Readings
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.lines.emit import make_pair
 from deepscope.capture.machine_use import EndMemory, MachineWatch
-from deepscope.capture.memory.history import MemoryHistory
-from deepscope.capture.memory.surveys import MemorySurveys
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.interrupts import at_thread_end
 from deepscope.capture.process_hooks.live_objects import LivingObjects
 from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
 from deepscope.capture.process_hooks.users_profiler import GiveWay
+from deepscope.capture.window_memory import MemoryHistory, MemorySurveys
 from deepscope.capture.workers import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError
 from deepscope.trace.format.header import LineAccount, MachineUse

@@ -17,8 +17,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import deepscope
-from deepscope.capture import torch_compat
-from deepscope.capture.memory import surveys
+from deepscope.capture import torch_compat, window_memory
 from deepscope.records import HeldMemory, Profile
 from deepscope.report.json_csv import json_report
 from deepscope.report.text_report import text_report
@@ -325,7 +324,7 @@ def test_a_survey_that_fails_costs_a_line_in_the_trace_and_not_the_run(
     def fail(*_: Any) -> Any:
         raise ValueError("a graph of a kind of its own")
 
-    monkeypatch.setattr(surveys, "walk", fail)
+    monkeypatch.setattr(window_memory, "walk", fail)
     net = mlp()
     with deepscope.profile(tmp_path, root=TESTS, profile_memory=True) as recording:
         net(torch.randn(2, NARROW)).sum().backward()
@@ -350,12 +349,12 @@ def test_what_a_signals_handler_raises_in_a_survey_reaches_the_program(
         signal.raise_signal(signal.SIGUSR1)
         return walk(*results)
 
-    walk = surveys.walk
+    walk = window_memory.walk
     before = signal.signal(signal.SIGUSR1, preempt)
     net = mlp()
     try:
         with deepscope.profile(tmp_path, root=TESTS, profile_memory=True) as recording:
-            monkeypatch.setattr(surveys, "walk", beside_a_signal)
+            monkeypatch.setattr(window_memory, "walk", beside_a_signal)
             loss = net(torch.randn(BATCH, NARROW)).sum()
             with pytest.raises(PreemptedError):
                 loss.backward()
@@ -395,22 +394,22 @@ def test_what_ran_out_is_found_behind_the_exception_that_it_caused() -> None:
 
     with pytest.raises(RuntimeError) as caught:
         wrapped()
-    assert isinstance(surveys.is_out_of_memory(caught.value), OutOfMemoryError)
-    assert surveys.is_out_of_memory(ValueError("no")) is None
+    assert isinstance(window_memory.is_out_of_memory(caught.value), OutOfMemoryError)
+    assert window_memory.is_out_of_memory(ValueError("no")) is None
     with pytest.raises(RuntimeError) as of_cpu:
         torch.empty(1 << 50)
-    assert surveys.is_out_of_memory(of_cpu.value) is of_cpu.value
+    assert window_memory.is_out_of_memory(of_cpu.value) is of_cpu.value
 
 
 def test_no_survey_counts_twice_what_it_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow_walk(_: Any) -> surveys.Graph:
+    def slow_walk(_: Any) -> window_memory.Graph:
         until = perf_counter_ns() + 200_000_000
         while perf_counter_ns() < until:
             pass
-        return surveys.Graph()
+        return window_memory.Graph()
 
-    monkeypatch.setattr(surveys, "walk", slow_walk)
-    watched = surveys.MemorySurveys()
+    monkeypatch.setattr(window_memory, "walk", slow_walk)
+    watched = window_memory.MemorySurveys()
     began_ns = perf_counter_ns()
     watched.begin()
     watched.end()

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import deepscope
-from deepscope.capture.memory import history
+from deepscope.capture import window_memory
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.recorder import Recorder
 from deepscope.store.companion_files import load_snapshot
@@ -52,12 +52,12 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
         cuda=SimpleNamespace(is_available=lambda: True, memory=memory),
         _C=SimpleNamespace(_cuda_isHistoryEnabled=lambda: made.is_recording),
     )
-    monkeypatch.setattr(history, "torch", stand_in)
+    monkeypatch.setattr(window_memory, "torch", stand_in)
     return made
 
 
 def test_torch_has_the_functions_that_the_stand_in_has() -> None:
-    assert {"stacks", "max_entries", "context"} <= history.inspect.signature(
+    assert {"stacks", "max_entries", "context"} <= window_memory.inspect.signature(
         torch.cuda.memory._record_memory_history
     ).parameters.keys()
     assert callable(torch.cuda.memory._snapshot)
@@ -73,7 +73,7 @@ def test_the_snapshot_of_each_window_lies_beside_its_trace(
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {
         path.name for trace in traces for path in (trace, snapshot_path(trace))
     }
-    given = {"stacks": "python", "max_entries": history.MOST_ENTRIES, "context": "alloc"}
+    given = {"stacks": "python", "max_entries": window_memory.MOST_ENTRIES, "context": "alloc"}
     assert [enabled for enabled, _ in cuda.calls][:4] == ["all", None, "all", None]
     assert cuda.calls[0][1] == given
 

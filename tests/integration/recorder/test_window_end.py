@@ -16,7 +16,7 @@ import deepscope
 from deepscope import load_profile
 from deepscope.capture import torch_compat
 from deepscope.capture.lines.recorder import LineRecorder
-from deepscope.capture.memory.surveys import MemorySurveys
+from deepscope.capture.window_memory import MemorySurveys
 from deepscope.capture.workers import WorkerClocks
 from deepscope.lightning import DeepProfiler
 from deepscope.trace.read import read_trace

@@ -13,7 +13,7 @@ import torch
 
 from deepscope.capture.audit.constants import bytes_of
 from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of, untyped_storage
-from deepscope.capture.nested_tensors import tensors_in
+from deepscope.capture.memory_holders import tensors_in
 
 _COPIES = frozenset({"aten::_to_copy", "aten::copy_", "aten::clone"})
 _UNDEFINED = ("aten::empty", "aten::new_empty")

@@ -1,164 +1,52 @@
-"""Surveys of who holds memory, made in one window at the moments at which the holders change."""
+"""The memory of one window: surveys of who holds it (`profile_memory`), and torch's own history (`memory_snapshot`)."""
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import pickle
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
-from torch import nn
-from torch.optim import Optimizer
 
-from deepscope.capture import torch_compat
+from deepscope.capture import memory_holders, torch_compat
 from deepscope.capture.dynamo import hide_modules, undisturbed
 from deepscope.capture.lines import emit
 from deepscope.capture.lines.emit import make_pair
-from deepscope.capture.nested_tensors import tensors_in
+from deepscope.capture.memory_holders import (
+    INPUTS,
+    PARAMETERS,
+    Graph,
+    Holding,
+    LiveObjects,
+    held_by_living,
+    held_by_optimizer,
+    storages,
+    tensors_in,
+    walk,
+)
+from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.process_hooks.interrupts import held_back
-from deepscope.capture.process_hooks.live_objects import live_objects
 from deepscope.trace.format import span_names
 from deepscope.trace.format.process_tables import (
     ELSEWHERE,
-    HELD_KINDS,
     Held,
     MemoryAccount,
     OutOfMemory,
     Release,
     Survey,
 )
+from deepscope.trace.format.run_account import renamed_when_whole
 from deepscope.trace.format.span_names import memory_name
-
-Holding = tuple[int, Any]
-"""Index into `HELD_KINDS`, and a value with tensors in it."""
-
-PARAMETERS, GRADIENTS, OPTIMIZER, INPUTS, ACTIVATIONS = range(len(HELD_KINDS))
-
-_MOST_NODES = 300_000
-_DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xla": 9, "xpu": 12, "mps": 13, "hpu": 15, "mtia": 19}
-"""torch's DeviceType as its memory events have it; ROCm's devices call themselves `cuda`, too."""
-_OTHER = 20
-"""PrivateUse1: devices from outside torch."""
-
-
-def storages(kind: int, value: Any) -> Iterator[Held]:
-    """The storages of all tensors in a value; those that lie nowhere (fake, meta, released) are left out."""
-    found = tensors_in(value)
-    while True:
-        try:
-            held = _held(kind, next(found))
-        except StopIteration:
-            return
-        except Exception:  # noqa: BLE001, S112  a tensor of somebody's own kind, which has no storage to show
-            continue
-        if held is not None:
-            yield held
-
-
-def _held(kind: int, tensor: torch.Tensor) -> Held | None:
-    device = tensor.device
-    if device.type == "meta":
-        return None
-    storage = tensor.untyped_storage()
-    address, size = storage.data_ptr(), storage.nbytes()
-    if not address or not size:
-        return None
-    index = -1 if device.type == "cpu" or device.index is None else device.index
-    return Held(kind, _DEVICE_TYPES.get(device.type, _OTHER), index, address, size)
-
-
-class LiveObjects:
-    """The modules and optimizers that are alive in this process; where asked for, the tensors, and those of them that
-    are results of differentiable operations."""
-
-    def __init__(self, *, tensors: bool) -> None:
-        kinds = [nn.Module, Optimizer, *([torch.Tensor] if tensors else [])]
-        self.modules, self.optimizers, *more = live_objects(kinds)
-        self.tensors: list[Any] = [one for kind in more for one in kind]
-        self.results = [one for one in self.tensors if _is_result(one)]
-
-
-def _is_result(tensor: Any) -> bool:
-    with suppress(Exception):  # a view whose base was changed in a way that autograd forbids
-        return tensor.grad_fn is not None
-    return False
-
-
-def held_by_living(found: LiveObjects) -> Iterator[Holding]:
-    """Parameters, buffers, gradients and optimizers' state, each as often as it is held."""
-    for module in found.modules:
-        fields = module.__dict__
-        for parameter in (fields.get("_parameters") or {}).values():
-            yield from _with_gradient(parameter)
-        for buffer in (fields.get("_buffers") or {}).values():
-            yield PARAMETERS, buffer
-    for optimizer in found.optimizers:
-        yield from held_by_optimizer(optimizer)
-
-
-def held_by_optimizer(optimizer: Any) -> Iterator[Holding]:
-    """The parameters that an optimizer changes, their gradients, and its state."""
-    for group in getattr(optimizer, "param_groups", None) or ():
-        for one in group["params"]:
-            yield from _with_gradient(one)
-    state: Any
-    for state in list((getattr(optimizer, "state", None) or {}).values()):
-        yield OPTIMIZER, state
-
-
-def _with_gradient(parameter: Any) -> Iterator[Holding]:
-    if isinstance(parameter, torch.Tensor):
-        yield PARAMETERS, parameter
-        if parameter.is_leaf and parameter.grad is not None:
-            yield GRADIENTS, parameter.grad
-
-
-class Graph:
-    """What a graph of autograd holds."""
-
-    def __init__(self) -> None:
-        self.leaves: list[torch.Tensor] = []
-        """The tensors whose gradients it adds to."""
-        self.kept: list[Held] = []
-        """What it keeps for the backward pass. The storages alone, since the tensors must die with the pass."""
-
-    def held_by_leaves(self) -> Iterator[Holding]:
-        """The leaves and their gradients."""
-        return (one for leaf in self.leaves for one in _with_gradient(leaf))
-
-
-def walk(results: Iterable[Any]) -> Graph:
-    """The graph behind some results: what it keeps for the backward pass, and the leaves that it ends in.
-
-    Nothing is unpacked: what hooks keep elsewhere (checkpointing, offloading) is seen as they keep it.
-    """
-    graph = Graph()
-    seen: set[Any] = set()
-    left = [_node_of(one) for one in results]
-    while left and len(seen) < _MOST_NODES:
-        node = left.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        left += [following for following, _ in node.next_functions]
-        if torch_compat.gathers_gradient(node):
-            graph.leaves.append(node.variable)
-        for saved in torch_compat.saved_values(node):
-            graph.kept += storages(ACTIVATIONS, saved)
-    return graph
-
-
-def _node_of(value: Any) -> Any:
-    """The node that made a tensor; or, since backward passes may begin at edges of a graph, an edge's own."""
-    return value.grad_fn if isinstance(value, torch.Tensor) else getattr(value, "node", None)
-
 
 _CPU = 0
 _NO_ACTIVATIONS = "what autograd keeps is not told apart: this torch does not show it"
@@ -184,10 +72,6 @@ def is_out_of_memory(error: BaseException) -> BaseException | None:
     return None
 
 
-def _storages(holdings: Iterable[Holding]) -> Iterator[Held]:
-    return (one for kind, value in holdings for one in storages(kind, value))
-
-
 class MemorySurveys:
     """The surveys of one window, from `begin` to `end`; all run on the thread that does what they watch.
 
@@ -209,7 +93,7 @@ class MemorySurveys:
     def begin(self) -> None:
         """Look for what is there already, and watch what comes; torch records by now."""
         self._is_open = True
-        hide_modules((sys.modules[__name__], torch_compat, emit, span_names, optimizer_steps))
+        hide_modules((sys.modules[__name__], memory_holders, torch_compat, emit, span_names, optimizer_steps))
         if not torch_compat.shows_saved_values():
             self.account.warnings.append(_NO_ACTIVATIONS)
         found: list[LiveObjects] = []
@@ -268,7 +152,7 @@ class MemorySurveys:
         for one in found:
             at = self._moment()
             graph = walk(one.results)
-            self._add(at, "begin", itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
+            self._add(at, "begin", itertools.chain(storages(graph.held_by_leaves()), graph.kept))
 
     def _look_at_end(self) -> None:
         self._note("end", held_by_living(LiveObjects(tensors=False)))
@@ -285,7 +169,7 @@ class MemorySurveys:
         found = LiveObjects(tensors=True)
         graph = walk(found.results)
         held = itertools.chain(held_by_living(found), graph.held_by_leaves())
-        self._add(at, "failure", itertools.chain(_storages(held), graph.kept))
+        self._add(at, "failure", itertools.chain(storages(held), graph.kept))
         lines = str(error).strip().splitlines()
         self.account.failure = OutOfMemory(
             at_ns=at,
@@ -309,7 +193,7 @@ class MemorySurveys:
         at = self._moment()
         graph = walk(results)
         graphs.append(graph)
-        self._add(at, "backward", itertools.chain(_storages(graph.held_by_leaves()), graph.kept))
+        self._add(at, "backward", itertools.chain(storages(graph.held_by_leaves()), graph.kept))
 
     def _behind_backward(self, graphs: list[Graph]) -> None:
         for graph in graphs:
@@ -337,7 +221,7 @@ class MemorySurveys:
 
     def _note(self, occasion: str, holdings: Iterable[Holding]) -> None:
         at = self._moment()
-        self._add(at, occasion, _storages(holdings))
+        self._add(at, occasion, storages(holdings))
 
     def _add(self, at: int, occasion: str, held: Iterable[Held]) -> None:
         """A storage that several hold is told once, and parameters that are known already not again."""
@@ -377,3 +261,75 @@ class MemorySurveys:
                 if message not in self.account.warnings and len(self.account.warnings) < 10:
                     self.account.warnings.append(message)
             self.account.cost_ns += time.perf_counter_ns() - started
+
+
+MOST_ENTRIES = 200_000
+"""Each takes about a kilobyte while it is kept; the oldest give way."""
+_WANTED = {
+    "context": "alloc",
+    "stacks": "python",
+    "max_entries": MOST_ENTRIES,
+    "clear_history": True,
+    "global_record_annotations": True,
+}
+_NO_DEVICE = (
+    "no memory snapshot: torch takes them of CUDA's memory, and there is no such device; the trace's own blocks "
+    "(profile_memory=True) tell the CPU's memory"
+)
+
+
+class MemoryHistory:
+    """torch's own history of the GPU's memory in a window, written as a snapshot beside the trace.
+
+    A history that the user records is left as it is, and the snapshot is of that one.
+
+    https://docs.pytorch.org/docs/stable/torch_cuda_memory.html
+    """
+
+    def __init__(self) -> None:
+        self._is_own = False
+        self._is_recording = False
+        self._snapshot: Any = None
+
+    def begin(self) -> None:
+        """Record allocations from here on, if there is a device."""
+        if not torch.cuda.is_available():
+            warn(_NO_DEVICE)
+            return
+        try:
+            self._is_own = not _is_enabled()
+            if self._is_own:
+                record: Any = torch.cuda.memory._record_memory_history
+                known = inspect.signature(record).parameters  # older torch has fewer
+                record("all", **{name: value for name, value in _WANTED.items() if name in known})
+            self._is_recording = True
+        except Exception as error:  # noqa: BLE001 - an allocator without a history, a torch that has changed
+            warn("no memory snapshot", error)
+
+    def end(self) -> None:
+        """Take the snapshot, and record no longer."""
+        if not self._is_recording:
+            return
+        self._is_recording = False
+        try:
+            try:
+                self._snapshot = torch.cuda.memory._snapshot()
+            finally:
+                if self._is_own:
+                    torch.cuda.memory._record_memory_history(None)
+        except Exception as error:  # noqa: BLE001 - a device that is lost
+            warn("no memory snapshot", error)
+
+    def write(self, path: Path) -> None:
+        """Write the snapshot, once, if there is one. Raises `OSError` where that fails; nothing is left then."""
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is None:
+            return
+        with renamed_when_whole(path) as part, part.open("wb") as stream:
+            pickle.dump(snapshot, stream)
+
+
+def _is_enabled() -> bool:
+    """Whether somebody records a history already."""
+    ask = getattr(torch._C, "_cuda_isHistoryEnabled", None)
+    return bool(ask is not None and ask())

@@ -1,1 +1,0 @@
-"""What holds memory while a window is open, told by identity: `profile_memory`."""
