@@ -33,7 +33,7 @@ _COMMANDS = (
     *(f"deepscope.cli.{name}" for name in ("attach", "compare", "export", "ranks", "report", "trials", "view")),
     "deepscope.dashboard.server",
     "deepscope.report.exports.tables",
-    "deepscope.report.call_paths",
+    "deepscope.report.exports.call_paths",
 )
 
 _SERVER = """

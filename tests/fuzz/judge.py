@@ -27,10 +27,9 @@ from deepscope.ranks.summary import summary_of
 from deepscope.records import PHASES, Numbers, Profile
 from deepscope.records.columns import column_table, table_names
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.call_paths import folded_report, speedscope_report
 from deepscope.report.compare import comparison_json, comparison_markdown, comparison_text
+from deepscope.report.exports.call_paths import folded_report, pprof_profile, speedscope_report
 from deepscope.report.exports.perfetto import perfetto_text, timelines
-from deepscope.report.exports.pprof import pprof_profile
 from deepscope.report.exports.tables import profile_json, write_csv_files
 from deepscope.report.exports.tensorboard import scalars
 from deepscope.report.filters import Filters

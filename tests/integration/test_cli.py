@@ -340,7 +340,7 @@ def test_help_and_version_import_neither_arrays_nor_tables() -> None:
 def test_every_recorded_trace_is_reported_in_every_way(path: Path) -> None:
     from wcwidth import wcswidth as cell_len
 
-    from deepscope.report.call_paths import folded_report, speedscope_report
+    from deepscope.report.exports.call_paths import folded_report, speedscope_report
     from deepscope.report.json_csv import csv_report, report_object
     from deepscope.report.text_report import text_report
 

@@ -19,8 +19,8 @@ from deepscope.analysis.ownership.attribution import attribute
 from deepscope.dashboard.html_file import LIMIT_BYTES, html_file
 from deepscope.records import NO_OPERATOR, Profile
 from deepscope.records.columns import ColumnTable
+from deepscope.report.exports.call_paths import pprof_profile
 from deepscope.report.exports.perfetto import perfetto_text, timelines
-from deepscope.report.exports.pprof import pprof_profile
 from deepscope.report.exports.tensorboard import scalars
 from deepscope.trace.read import read_trace
 from pprof_message import read_pprof

@@ -61,13 +61,13 @@ class ExportJob(NamedTuple):
 
 
 def _speedscope(job: ExportJob) -> None:
-    from deepscope.report.call_paths import speedscope_report
+    from deepscope.report.exports.call_paths import speedscope_report
 
     emit(speedscope_report(job.profile(), job.depth, job.metric) + "\n", job.output)
 
 
 def _folded(job: ExportJob) -> None:
-    from deepscope.report.call_paths import folded_report
+    from deepscope.report.exports.call_paths import folded_report
 
     emit(folded_report(job.profile(), job.depth, job.metric or "device"), job.output)
 
@@ -101,7 +101,7 @@ def _parquet(job: ExportJob) -> None:
 
 
 def _pprof(job: ExportJob) -> None:
-    from deepscope.report.exports.pprof import pprof_profile
+    from deepscope.report.exports.call_paths import pprof_profile
 
     emit_bytes(pprof_profile(job.profile(), job.depth, job.metric or "device"), job.output)
 

@@ -1,16 +1,12 @@
-"""Call paths: each with its time, the tree that a flame graph draws, and the files of folded stacks and speedscope."""
+"""Call paths: each with its time, and the tree that a flame graph draws of them, bounded."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from deepscope.printable import printable
-from deepscope.records import CallNode, PartKey, PartKind, Profile
-from deepscope.records.places import NO_LINE, short_path, short_place
-from deepscope.report.event_names import measured_words, place_name
+from deepscope.records import CallNode, PartKind, Profile
 
 Depth = Literal["line", "module", "library", "operator", "kernel"]
 DEPTHS: tuple[Depth, ...] = ("line", "module", "library", "operator", "kernel")
@@ -50,6 +46,10 @@ def node_path(tree: list[CallNode], place: int) -> list[int]:
     return path[::-1]
 
 
+FlameMetric = Literal["device", "backward", "cpu"]
+_FIELDS: dict[FlameMetric, str] = {"device": "device_ns", "backward": "backward_device_ns", "cpu": "cpu_ns"}
+
+
 class Stack(NamedTuple):
     """A call path down to its work, and the time of the work that lies in nothing below."""
 
@@ -61,6 +61,10 @@ class Stack(NamedTuple):
     backward_device_ns: int
     cpu_ns: int
     """Of the line itself: what is below it has none of its own."""
+
+    def time_ns(self, metric: FlameMetric) -> int:
+        """Its time by a metric."""
+        return int(getattr(self, _FIELDS[metric]))
 
 
 def stacks(profile: Profile, depth: Depth = "kernel") -> Iterator[Stack]:
@@ -97,15 +101,6 @@ def shown_kinds(depth: Depth) -> frozenset[PartKind]:
         "kernel": ("module", "library", "operator", "kernel", "other"),
     }
     return frozenset(kinds[depth])
-
-
-FlameMetric = Literal["device", "backward", "cpu"]
-
-_VALUES: dict[FlameMetric, Callable[[Stack], int]] = {
-    "device": lambda stack: stack.device_ns,
-    "backward": lambda stack: stack.backward_device_ns,
-    "cpu": lambda stack: stack.cpu_ns,
-}
 
 
 @dataclass(slots=True)
@@ -146,9 +141,8 @@ def flame_tree(
     nodes: dict[tuple[int, Hashable], int] = {}
     tree = FlameTree([], [], [])
     sums: list[list[int]] = []
-    value = _VALUES[metric]
     for which, (profile, name) in enumerate(profiles):
-        for path, time_ns in _paths(profile, depth, value):
+        for path, time_ns in _paths(profile, depth, metric):
             parent = -1
             for frame in reversed(path) if upwards else path:
                 key = name(frame)
@@ -164,10 +158,10 @@ def flame_tree(
     return largest(tree, limit)
 
 
-def _paths(profile: Profile, depth: Depth, value: Callable[[Stack], int]) -> Iterable[tuple[list[int], int]]:
+def _paths(profile: Profile, depth: Depth, metric: FlameMetric) -> Iterable[tuple[list[int], int]]:
     first = len(profile.lines)
     for stack in stacks(profile, depth):
-        if time_ns := value(stack):
+        if time_ns := stack.time_ns(metric):
             yield [*stack.lines, *(first + place for place in stack.places)], time_ns
 
 
@@ -195,84 +189,3 @@ def largest(tree: FlameTree, limit: int) -> FlameTree:
         left_out=tree.left_out + count - limit,
         left_out_ns=tuple(lost),
     )
-
-
-def folded_report(profile: Profile, depth: Depth = "kernel", metric: Metric = "device") -> str:
-    """One line a call path with time: `main (train.py:3);forward (net.py:9);aten::mm 1200`."""
-    root = profile.trace.project_root
-    names = [_folded_frame(f"{line.function} ({short_place(line.file, line.line, root)})") for line in profile.lines]
-    names.append(NO_LINE)
-    places = [_folded_frame(_place(place, root)) for place in profile.places]
-    rows = []
-    for stack in stacks(profile, depth):
-        if time := _VALUES[metric](stack):
-            frames = [names[line] for line in stack.lines] + [places[place] for place in stack.places]
-            rows.append(f"{';'.join(frames)} {time}\n")
-    return "".join(rows)
-
-
-def _place(place: PartKey, root: str) -> str:
-    where = f" ({short_place(place.file, place.line, root)})" if place.kind == "library" and place.line else ""
-    return place_name(place.kind, place.name) + where
-
-
-def _folded_frame(name: str) -> str:
-    return printable(name).replace(";", ",")
-
-
-SCHEMA = "https://www.speedscope.app/file-format-schema.json"
-
-
-def speedscope_report(profile: Profile, depth: Depth = "kernel", metric: Metric | None = None) -> str:
-    """Sampled profiles of device time (all, and that of backward alone) and of CPU time, one sample a call path.
-
-    With a `metric` it is one of device time (of backward beside it) or of CPU time alone.
-    """
-    frames: list[dict[str, Any]] = [
-        {"name": printable(line.function), "file": line.file, "line": line.line} for line in profile.lines
-    ]
-    frames.append({"name": NO_LINE})
-    frames += map(_speedscope_frame, profile.places)
-    device = measured_words(profile)
-    views: list[tuple[str, Callable[[Stack], int]]] = [
-        (device, lambda stack: stack.device_ns),
-        (f"{device}, backward", lambda stack: stack.backward_device_ns),
-        ("CPU time of the lines", lambda stack: stack.cpu_ns),
-    ]
-    if metric is not None:
-        views = views[:2] if metric == "device" else views[2:]
-    found = list(stacks(profile, depth))
-    profiles = [_sampled(found, len(profile.lines), name, weight) for name, weight in views]
-    return json.dumps(
-        {
-            "$schema": SCHEMA,
-            "exporter": "deepscope",
-            "name": printable(short_path(profile.trace.path)),
-            "activeProfileIndex": 0,
-            "shared": {"frames": frames},
-            "profiles": [profiles[0], *(one for one in profiles[1:] if one["samples"])],
-        }
-    )
-
-
-def _speedscope_frame(place: PartKey) -> dict[str, Any]:
-    where = {"file": place.file, "line": place.line} if place.file and place.line else {}
-    return {"name": place_name(place.kind, place.name), **where}
-
-
-def _sampled(found: list[Stack], no_line: int, name: str, weight: Callable[[Stack], int]) -> dict[str, Any]:
-    """`no_line` is the frame of work that reached no line; those of places stand after it."""
-    chosen = [stack for stack in found if weight(stack)]
-    weights = [weight(stack) for stack in chosen]
-    return {
-        "type": "sampled",
-        "name": name,
-        "unit": "nanoseconds",
-        "startValue": 0,
-        "endValue": sum(weights),
-        "samples": [
-            [*(no_line if line < 0 else line for line in stack.lines), *(no_line + 1 + place for place in stack.places)]
-            for stack in chosen
-        ],
-        "weights": weights,
-    }

@@ -7,7 +7,8 @@ import pytest
 
 import built_profiles
 from deepscope.records import Part, PartKey, Profile
-from deepscope.report.call_paths import Depth, folded_report, speedscope_report
+from deepscope.report.call_paths import Depth
+from deepscope.report.exports.call_paths import folded_report, speedscope_report
 
 
 def flat() -> Profile:

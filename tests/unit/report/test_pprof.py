@@ -9,7 +9,7 @@ import pytest
 import built_profiles
 from deepscope.records import Profile
 from deepscope.report.call_paths import Depth
-from deepscope.report.exports.pprof import pprof_profile
+from deepscope.report.exports.call_paths import pprof_profile
 from pprof_message import read_pprof
 
 
