@@ -24,8 +24,8 @@ from deepscope.lightning.runs import summary
 from deepscope.records import Profile
 from deepscope.report.event_names import readable
 from deepscope.report.json_csv import csv_report, json_report
+from deepscope.report.operator_ranking import RankingQuery, ranking
 from deepscope.report.text_report import text_report
-from deepscope.report.top_report import TopQuestion, ranking
 from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.engine.profile_index import ProfileIndex
@@ -209,7 +209,7 @@ def as_csv(profile: Profile) -> Said:
 
 def top(profile: Profile) -> Said:
     """`deepscope top`."""
-    rows = ranking(profile, TopQuestion()).rows
+    rows = ranking(profile, RankingQuery()).rows
     if not rows:
         return {}
     first = rows[0]

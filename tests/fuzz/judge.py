@@ -27,7 +27,7 @@ from deepscope.ranks.summary import summary_of
 from deepscope.records import PHASES, Numbers, Profile
 from deepscope.records.columns import column_table, table_names
 from deepscope.records.ranks import merge_profiles
-from deepscope.report.compare import comparison_json, comparison_markdown, comparison_text
+from deepscope.report.comparison_report import comparison_json, comparison_markdown, comparison_text
 from deepscope.report.exports.call_paths import folded_report, pprof_profile, speedscope_report
 from deepscope.report.exports.perfetto import perfetto_text, timelines
 from deepscope.report.exports.tables import profile_json, write_csv_files
@@ -36,9 +36,9 @@ from deepscope.report.filters import Filters
 from deepscope.report.json_csv import csv_report, json_report
 from deepscope.report.line_report import line_json, line_text
 from deepscope.report.line_tree import below
+from deepscope.report.operator_ranking import RankingQuery, ranking, ranking_csv, ranking_json, ranking_text
 from deepscope.report.tables import TABLES
 from deepscope.report.text_report import text_report
-from deepscope.report.top_report import TopQuestion, ranking, top_csv, top_json, top_text
 from deepscope.store import load_profile
 from deepscope.store.files import single_file
 from deepscope.store.load import Traces
@@ -89,11 +89,11 @@ def _make_parts(path: Path, case: Case, whole: Profile) -> None:
     for name in ("calls", "self_device_ns", "total_device_ns", "self_cpu_ns", "flops"):
         sums = [sum(getattr(row, name) for row in rows) for rows in (detailed.operators_in_detail, whole.operators)]
         assert sums[0] == sums[1], name
-    question = TopQuestion(by="type")
+    question = RankingQuery(by="type")
     found = ranking(detailed, question)
-    top_text(detailed, found, question, limit=0, width=80).encode("utf-8")
-    top_json(detailed, found, question, limit=0)
-    top_csv(found, limit=0)
+    ranking_text(detailed, found, question, limit=0, width=80).encode("utf-8")
+    ranking_json(detailed, found, question, limit=0)
+    ranking_csv(found, limit=0)
     for by in ("operator", "kernel", "module"):
         text_report(detailed, by=by, filters=Filters(include=("*a*",), min_ns=1)).encode("utf-8")
         json_report(detailed, by=by)

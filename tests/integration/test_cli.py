@@ -364,8 +364,8 @@ def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones
     from wcwidth import wcswidth as cell_len
 
     from deepscope.report.json_csv import csv_report, report_object
+    from deepscope.report.operator_ranking import RankingQuery, ranking, ranking_csv, ranking_json, ranking_text
     from deepscope.report.text_report import text_report
-    from deepscope.report.top_report import TopQuestion, ranking, top_csv, top_json, top_text
 
     profile = profile_of(path, ("shapes", "stacks"))
     whole = sum(row.self_device_ns for row in profile.operators)
@@ -376,14 +376,14 @@ def test_every_recorded_trace_shows_its_operators_in_detail_and_its_slowest_ones
     for width in (80, 160):
         table = text_report(profile, by="operator", width=width).split("\n\n")[1]
         assert max(map(cell_len, table.splitlines())) <= width
-    for question in (TopQuestion(), TopQuestion(by="type"), TopQuestion(aggregate="max", sort="total-cpu")):
+    for question in (RankingQuery(), RankingQuery(by="type"), RankingQuery(aggregate="max", sort="total-cpu")):
         found = ranking(profile, question)
-        shown = json.loads(top_json(profile, found, question, limit=0))["rows"]
-        assert len(shown) == found.of == len(list(csv.DictReader(io.StringIO(top_csv(found, limit=0)))))
+        shown = json.loads(ranking_json(profile, found, question, limit=0))["rows"]
+        assert len(shown) == found.of == len(list(csv.DictReader(io.StringIO(ranking_csv(found, limit=0)))))
         if question.aggregate == "sum":
             assert sum(row["self_device_ns"] for row in shown) == whole
         for width in (80, 160):
-            table = top_text(profile, found, question, limit=20, width=width).split("\n\n")[1]
+            table = ranking_text(profile, found, question, limit=20, width=width).split("\n\n")[1]
             assert max(map(cell_len, table.splitlines())) <= width
 
 

@@ -85,13 +85,13 @@ def compare(
 
 
 def _rendered(comparison: Any, form: str, *, limit: int | None, verdict: Any) -> str:
-    from deepscope.report.compare import comparison_json, comparison_text
+    from deepscope.report.comparison_report import comparison_json, comparison_text
 
     rows = rows_shown(limit, form)
     if form == "json":
         return comparison_json(comparison, limit=rows, verdict=verdict)
     if form == "markdown":
-        from deepscope.report.compare import comparison_markdown
+        from deepscope.report.comparison_report import comparison_markdown
 
         return comparison_markdown(comparison, limit=rows, verdict=verdict)
     from deepscope.cli.next_step import after_comparison, with_next

@@ -7,14 +7,26 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from deepscope.cli.next_step import after_line, after_report, with_next
 from deepscope.cli.options import filter_options, filters_of, load, reading_options, scheduler_address
 from deepscope.cli.output import emit, form_option, rows_option, rows_shown, terminal
 from deepscope.errors import OptionError
 from deepscope.records import Detail
 from deepscope.report.filters import NO_FILTERS, Filters, check_view
-from deepscope.report.line_report import check_line, find_line
+from deepscope.report.json_csv import csv_report, json_report
+from deepscope.report.line_report import check_line, find_line, line_csv, line_json, line_text
+from deepscope.report.line_tree import lines_of
+from deepscope.report.operator_ranking import (
+    AGGREGATES,
+    Aggregate,
+    RankingQuery,
+    ranking,
+    ranking_csv,
+    ranking_json,
+    ranking_text,
+)
 from deepscope.report.tables import TABLES, table
-from deepscope.report.top_report import AGGREGATES, Aggregate, TopQuestion
+from deepscope.report.text_report import text_report
 from deepscope.store import Profile
 from deepscope.store.companion_files import is_snapshot
 
@@ -76,7 +88,7 @@ def report(
         for name, value in (("line", where), ("shapes", shapes), ("fold", fold)):
             if value:
                 raise OptionError(name, value, "does not go with --aggregate or --by type")
-        question = TopQuestion("type" if by == "type" else "operator", aggregate or "sum", sort or "self", filters)
+        question = RankingQuery("type" if by == "type" else "operator", aggregate or "sum", sort or "self", filters)
         question.check()  # a wrong key is told before a long read
         emit(ranked(load(path, details=("shapes",), **reading), question, form, limit=limit))
         return
@@ -116,46 +128,38 @@ def _check_for_snapshot(context: click.Context) -> None:
 
 def snapshot_rendered(path: str, form: str, *, stacks: bool = False, limit: int | None = None) -> str:
     """The report of a snapshot of torch's memory, in this form."""
-    from deepscope.report import snapshot
+    from deepscope.report import snapshot_report
     from deepscope.store.companion_files import load_snapshot
 
     found, rows = load_snapshot(path), rows_shown(limit, form)
     if form == "json":
-        return snapshot.snapshot_json(found, limit=rows, stacks=stacks) + "\n"
+        return snapshot_report.snapshot_json(found, limit=rows, stacks=stacks) + "\n"
     if form == "csv":
-        return snapshot.snapshot_csv(found, limit=rows)
-    return snapshot.snapshot_text(found, limit=rows, stacks=stacks, **terminal())
+        return snapshot_report.snapshot_csv(found, limit=rows)
+    return snapshot_report.snapshot_text(found, limit=rows, stacks=stacks, **terminal())
 
 
 def line_rendered(profile: Profile, form: str, where: str, *, fold: bool = False, limit: int | None = None) -> str:
     """The report of the line that `where` means, in this form."""
-    from deepscope.cli.next_step import after_line, with_next
-    from deepscope.report import line_report
-    from deepscope.report.line_tree import lines_of
-
     line = find_line(profile, where)
     rows = rows_shown(limit, form)
     if form == "json":
-        return line_report.line_json(profile, line, fold=fold, limit=rows) + "\n"
+        return line_json(profile, line, fold=fold, limit=rows) + "\n"
     if form == "csv":
-        return line_report.line_csv(profile, line, fold=fold, limit=rows)
-    text = line_report.line_text(profile, line, fold=fold, limit=rows, **terminal())
+        return line_csv(profile, line, fold=fold, limit=rows)
+    text = line_text(profile, line, fold=fold, limit=rows, **terminal())
     found = lines_of(profile)[line]
     return with_next(text, after_line(profile, found.file, found.line))
 
 
-def ranked(profile: Profile, question: TopQuestion, form: str, *, limit: int | None) -> str:
+def ranked(profile: Profile, question: RankingQuery, form: str, *, limit: int | None) -> str:
     """Operators in sums, means or maxima over their calls, in this form."""
-    from deepscope.cli.next_step import after_report, with_next
-    from deepscope.report import top_report
-    from deepscope.report.top_report import ranking
-
     found, rows = ranking(profile, question), rows_shown(limit, form)
     if form == "json":
-        return top_report.top_json(profile, found, question, limit=rows) + "\n"
+        return ranking_json(profile, found, question, limit=rows) + "\n"
     if form == "csv":
-        return top_report.top_csv(found, limit=rows)
-    text = top_report.top_text(profile, found, question, limit=rows, **terminal())
+        return ranking_csv(found, limit=rows)
+    text = ranking_text(profile, found, question, limit=rows, **terminal())
     return with_next(text, after_report(profile, question.by))
 
 
@@ -170,15 +174,8 @@ def rendered(
 ) -> str:
     """The report in this form."""
     if form == "json":
-        from deepscope.report.json_csv import json_report
-
         return json_report(profile, by=by, sort=sort, limit=rows_shown(limit, form), filters=filters) + "\n"
     if form == "csv":
-        from deepscope.report.json_csv import csv_report
-
         return csv_report(profile, by=by, sort=sort, limit=rows_shown(limit, form), filters=filters)
-    from deepscope.cli.next_step import after_report, with_next
-    from deepscope.report.text_report import text_report
-
     text = text_report(profile, by=by, sort=sort, limit=rows_shown(limit), filters=filters, **terminal())
     return with_next(text, after_report(profile, by))

@@ -31,14 +31,14 @@ from deepscope.mcp_server.served_folders import RunReader, ServedFolders, Served
 from deepscope.records import Costs, Finding, Line, Profile, cost_ns, key_figures
 from deepscope.records.places import short_path, short_place
 from deepscope.records.ranges import ranges
-from deepscope.report.compare import noise_words, row_name, step_words, verdict_word
+from deepscope.report.comparison_report import noise_words, row_name, step_words, verdict_word
 from deepscope.report.event_names import place_name
 from deepscope.report.findings import saving_words, tried_words, without_findings
 from deepscope.report.line_report import about_line, find_line, largest_parts
 from deepscope.report.line_table import Sources, without_framework
 from deepscope.report.line_tree import Node, lines_of
-from deepscope.report.ranks.forms import answer as ranks_sentence
-from deepscope.report.ranks.forms import late_entries
+from deepscope.report.ranks.sentences import answer as ranks_sentence
+from deepscope.report.ranks.sentences import late_entries
 from deepscope.report.ranks.tables import slowest_first
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.step_table import serving_words

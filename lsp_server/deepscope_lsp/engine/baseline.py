@@ -10,7 +10,7 @@ from deepscope.comparison import Comparison, Difference, compare
 from deepscope.comparison.pairing import is_same_code, pair_files, pair_lines, shared_lines
 from deepscope.records import Function, Line, cost_ns
 from deepscope.remap import LineMap
-from deepscope.report.compare import strangers_words
+from deepscope.report.comparison_report import strangers_words
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
 
 Noise = Literal["within", "beyond", "unknown"]

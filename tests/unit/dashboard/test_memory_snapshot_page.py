@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from asking import Asking
-from deepscope.report.snapshot import snapshot_json
+from deepscope.report.snapshot_report import snapshot_json
 from deepscope.store.companion_files import load_snapshot
 from deepscope.trace.format.run_account import snapshot_path
 from memory_snapshots import BACKWARD, Allocator, of_line, write

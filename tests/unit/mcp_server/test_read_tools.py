@@ -20,11 +20,11 @@ from deepscope.mcp_server.server import make_server
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records import Profile, key_figures
 from deepscope.records.places import short_place
-from deepscope.report.compare import comparison_object, step_words
+from deepscope.report.comparison_report import comparison_object, step_words
 from deepscope.report.json_csv import report_object
 from deepscope.report.line_report import find_line, line_csv
 from deepscope.report.line_tree import lines_of
-from deepscope.report.ranks.forms import answer as ranks_sentence
+from deepscope.report.ranks.sentences import answer as ranks_sentence
 from deepscope.store.load import load_profile
 from deepscope.store.ranks import read_ranks
 from recorded_traces import OWN_TRACES, each_own_trace, profile_of

@@ -16,7 +16,7 @@ from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.report.ranks import ranks_text
-from deepscope.report.ranks.forms import answer
+from deepscope.report.ranks.sentences import answer
 from deepscope.store.ranks import read_ranks
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

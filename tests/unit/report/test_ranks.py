@@ -14,8 +14,8 @@ from wcwidth import wcswidth
 import built_ranks
 from deepscope.ranks.results import Failure, RankClock, RanksReport
 from deepscope.report.ranks import BY, ranks_csv, ranks_json, ranks_text
-from deepscope.report.ranks.forms import rows_of
 from deepscope.report.ranks.heat_map import heat_map, level
+from deepscope.report.ranks.json_csv import rows_of
 from deepscope.report.terminal import Styles
 from golden import matches_golden
 

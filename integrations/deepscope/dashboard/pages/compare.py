@@ -18,7 +18,7 @@ from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import in_page_words, table_of, title_of, word
 from deepscope.errors import TraceError
 from deepscope.records import Profile
-from deepscope.report.compare import difference_columns, noise_words, step_words, verdict_word
+from deepscope.report.comparison_report import difference_columns, noise_words, step_words, verdict_word
 from deepscope.report.table_column import ColumnOf, field
 from deepscope.store.runs import WINDOW_MARK
 

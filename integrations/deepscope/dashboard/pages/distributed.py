@@ -10,8 +10,8 @@ from deepscope.dashboard.pages.tables import in_page_words, table_of, whole_plac
 from deepscope.ranks.detail import rank_detail
 from deepscope.ranks.results import PairRow, RanksReport, Straggler
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
-from deepscope.report.ranks.forms import CAUSES, answer, figure_words, late_words, median_own
 from deepscope.report.ranks.heat_map import LEVELS
+from deepscope.report.ranks.sentences import CAUSES, answer, figure_words, late_words, median_own
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,
     COLLECTIVE_COLUMNS,

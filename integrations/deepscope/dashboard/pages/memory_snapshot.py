@@ -6,13 +6,7 @@ from deepscope.dashboard.answer import Choice, Fact, PageAnswer, Table
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.pages.tables import in_page_words, table_of, word
 from deepscope.records.memory import SnapshotDevice, SnapshotMoment
-from deepscope.report.snapshot import (
-    device_entries,
-    device_name,
-    growth_columns,
-    holder_columns,
-    moment_words,
-)
+from deepscope.report.snapshot_report import device_entries, device_name, growth_columns, holder_columns, moment_words
 
 
 class SnapshotPart(PageAnswer):

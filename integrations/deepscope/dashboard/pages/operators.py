@@ -17,7 +17,7 @@ from deepscope.records import Detail, Kernel, KernelKind, Operator, OperatorInDe
 from deepscope.report.event_names import readable, shapes_text
 from deepscope.report.line_verdict import no_word, why_words
 from deepscope.report.operator_columns import kernel_columns, kind_columns, operator_columns
-from deepscope.report.top_report import TopQuestion, TopRow, ranking
+from deepscope.report.operator_ranking import RankedRow, RankingQuery, ranking
 from deepscope.trace.kinds import operator_kind
 from deepscope.trace.names import parse_call_stack
 
@@ -60,15 +60,15 @@ def operator_profile(library: Library, question: OperatorsAsked) -> Profile:
     return library.profile(question, details=_DETAILS[question.by])
 
 
-def operator_rows(profile: Profile, by: Grouping) -> Sequence[Operator | TopRow]:
+def operator_rows(profile: Profile, by: Grouping) -> Sequence[Operator | RankedRow]:
     """The rows, in the order of the report."""
     if by == "type":
-        return ranking(profile, TopQuestion(by="type")).rows
+        return ranking(profile, RankingQuery(by="type")).rows
     rows: Sequence[Operator] = profile.operators if by == "name" else profile.operators_in_detail
     return sorted(rows, key=lambda row: -row.self_device_ns)
 
 
-def operator_key(row: Operator | TopRow) -> str:
+def operator_key(row: Operator | RankedRow) -> str:
     """The word of an address for a row."""
     if isinstance(row, OperatorInDetail):
         return key_of(row.name, row.in_shapes, row.stack)
@@ -80,7 +80,7 @@ def named_operator(row: Operator) -> NamedTime:
     return NamedTime(key=operator_key(row), label=word(readable(row.name)), time_ns=row.self_device_ns, calls=row.calls)
 
 
-def operator_table(profile: Profile, by: Grouping, rows: Sequence[Operator | TopRow]) -> Table:
+def operator_table(profile: Profile, by: Grouping, rows: Sequence[Operator | RankedRow]) -> Table:
     """The rows as a table."""
     columns = kind_columns(profile) if by == "type" else operator_columns(profile, _DETAILS[by])
     return table_of(f"operators_{by}", "Operators", columns, rows, keys=operator_key)

@@ -11,7 +11,7 @@ from deepscope.ranks.detail import NumberBeside, RankDetail
 from deepscope.ranks.results import RanksReport
 from deepscope.records.places import short_path
 from deepscope.report.event_names import readable
-from deepscope.report.ranks.forms import above_text, collective_name, late_entries, step_unit
+from deepscope.report.ranks.sentences import above_text, collective_name, late_entries, step_unit
 from deepscope.report.ranks.tables import CLOCK_COLUMNS, COLLECTIVE_COLUMNS, FROM_TO, PAIR_COLUMNS, RANK, line_column
 from deepscope.report.ranks.text import more_lines
 from deepscope.report.table_column import ColumnOf, Heat, field, in_order

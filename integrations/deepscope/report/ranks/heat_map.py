@@ -8,7 +8,7 @@ from deepscope.printable import printable
 from deepscope.quantities import bytes_text, time_text
 from deepscope.ranks.results import PairRow, RankRow, RanksReport
 from deepscope.records.ranges import ranges
-from deepscope.report.ranks.forms import median_own
+from deepscope.report.ranks.sentences import median_own
 from deepscope.report.terminal import Style, Styles, TextColumn, cell_len, cut_end, render
 
 LEVELS = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (0.05, "░"))

@@ -10,8 +10,8 @@ from typing import Any
 from deepscope.ranks.results import CollectiveRow, LinkRow, RankRow, RanksReport
 from deepscope.records.places import short_place
 from deepscope.report.event_names import readable
-from deepscope.report.ranks.forms import CAUSES, collective_name, group_name, median_own
 from deepscope.report.ranks.heat_map import LEVELS, level
+from deepscope.report.ranks.sentences import CAUSES, collective_name, group_name, median_own
 from deepscope.report.table_column import ColumnOf, cell_text, field, text_column
 from deepscope.report.terminal import Style, Styles, TextColumn
 

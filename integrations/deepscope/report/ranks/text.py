@@ -13,8 +13,9 @@ from deepscope.ranks.results import RankRow, RanksReport
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.columns import outside_words
-from deepscope.report.ranks.forms import answer, late_entries, rows_of, step_unit
 from deepscope.report.ranks.heat_map import fits, heat_map, pair_matrix
+from deepscope.report.ranks.json_csv import rows_of
+from deepscope.report.ranks.sentences import answer, late_entries, step_unit
 from deepscope.report.ranks.tables import (
     CLOCK_COLUMNS,
     COLLECTIVE_COLUMNS,
@@ -62,7 +63,7 @@ def ranks_text(
 
     Args:
         report: ranks side by side.
-        by: a word of `forms.BY` for that table alone.
+        by: a word of `json_csv.BY` for that table alone.
         limit: rows of each table, 0 for all; None for what fits a screen, of one table for all.
         width: in terminal cells.
         color: with escape sequences of a terminal.

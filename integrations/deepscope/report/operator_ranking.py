@@ -44,7 +44,7 @@ ORDERS = {
 """The words of `--sort`, and the numbers that they stand for."""
 
 
-class TopRow(msgspec.Struct, kw_only=True):
+class RankedRow(msgspec.Struct, kw_only=True):
     """An operator, or all operators of a kind. Numbers are sums, means or maxima over calls, as was asked."""
 
     name: str
@@ -75,7 +75,7 @@ class TopRow(msgspec.Struct, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class TopQuestion:
+class RankingQuery:
     """What is asked of the operators of a profile."""
 
     by: By = "operator"
@@ -95,15 +95,15 @@ class TopQuestion:
 class Ranking:
     """The rows in their order, and how many there were before any was chosen."""
 
-    rows: list[TopRow]
+    rows: list[RankedRow]
     of: int
 
 
-def ranking(profile: Profile, question: TopQuestion) -> Ranking:
+def ranking(profile: Profile, question: RankingQuery) -> Ranking:
     """The operators of a profile that was loaded with `details=("shapes",)`, those first that come first in the order.
 
     Raises:
-        OptionError: as `TopQuestion.check`.
+        OptionError: as `RankingQuery.check`.
     """
     question.check()
     groups: dict[str, list[OperatorInDetail]] = {}
@@ -122,7 +122,7 @@ def ranking(profile: Profile, question: TopQuestion) -> Ranking:
     return Ranking(kept, len(rows))
 
 
-def _row(name: str, members: Sequence[OperatorInDetail], question: TopQuestion, whole: int) -> TopRow:
+def _row(name: str, members: Sequence[OperatorInDetail], question: RankingQuery, whole: int) -> RankedRow:
     of_kind = question.by == "type"
     calls = sum(one.calls for one in members)
     sums = {field: sum(getattr(one, field) for one in members) for field in CALL_NUMBERS}
@@ -130,7 +130,7 @@ def _row(name: str, members: Sequence[OperatorInDetail], question: TopQuestion, 
         sums["total_device_ns"] = sum(one.kind_total_device_ns for one in members)
         sums["total_cpu_ns"] = sum(one.kind_total_cpu_ns for one in members)
     largest = max(members, key=lambda one: (one.self_device_ns, one.self_cpu_ns, one.calls))
-    return TopRow(
+    return RankedRow(
         name=name,
         type=name if of_kind else operator_kind(name),
         operators=len({one.name for one in members}),
@@ -156,7 +156,7 @@ def _aggregated(
     return sums
 
 
-def _is_wanted(row: TopRow, question: TopQuestion) -> bool:
+def _is_wanted(row: RankedRow, question: RankingQuery) -> bool:
     filters = question.filters
     by_cpu = question.sort in {"cpu", "total-cpu"}
     if filters.min_ns and (row.self_cpu_ns if by_cpu else row.self_device_ns) < filters.min_ns:
@@ -164,7 +164,7 @@ def _is_wanted(row: TopRow, question: TopQuestion) -> bool:
     return filters.keeps_named([*event_names(row.name), row.type])
 
 
-TOP_FORMAT = 1
+RANKING_FORMAT = 1
 _SHAPES_WIDTH = 20
 _OF_CALLS = {
     "sum": "",
@@ -173,8 +173,8 @@ _OF_CALLS = {
 }
 
 
-def top_text(
-    profile: Profile, found: Ranking, question: TopQuestion, *, limit: int, width: int, color: bool = False
+def ranking_text(
+    profile: Profile, found: Ranking, question: RankingQuery, *, limit: int, width: int, color: bool = False
 ) -> str:
     """The table for a terminal `width` cells wide, ending in a newline; `limit` 0 shows all rows."""
     styles, width = Styles(color), max(MIN_WIDTH, width)
@@ -191,7 +191,7 @@ def top_text(
     return "\n".join(lines) + "\n"
 
 
-def _words(profile: Profile, found: Ranking, question: TopQuestion, shown: Sequence[TopRow]) -> str:
+def _words(profile: Profile, found: Ranking, question: RankingQuery, shown: Sequence[RankedRow]) -> str:
     noun = "types of operators" if question.by == "type" else "operators"
     order = {"self": "self time"}.get(question.sort, question.sort.replace("-", " "))
     share = number_text(sum(row.share for row in shown), "share")
@@ -200,7 +200,7 @@ def _words(profile: Profile, found: Ranking, question: TopQuestion, shown: Seque
     return text + (f"; {', '.join(chosen)}" if chosen else "") + _OF_CALLS[question.aggregate]
 
 
-def _columns(rows: Sequence[TopRow], profile: Profile, question: TopQuestion, styles: Styles) -> list[TextColumn]:
+def _columns(rows: Sequence[RankedRow], profile: Profile, question: RankingQuery, styles: Styles) -> list[TextColumn]:
     by_type = question.by == "type"
     columns = kind_columns(profile) if by_type else _operator_columns(profile)
     so_far = ColumnOf("so_far", "so far", "share", lambda row: row.cumulative_share, "With the rows before.", 8)
@@ -223,16 +223,16 @@ def _text(shapes: Any, dtypes: Any = None) -> str:
     return "" if shapes is None else shapes_text(json.dumps(shapes), json.dumps(dtypes) if dtypes else "")
 
 
-def _in_shapes(row: TopRow) -> str:
+def _in_shapes(row: RankedRow) -> str:
     return _text(row.in_shapes, row.dtypes) + (f" and {row.shapes - 1} more" if row.shapes > 1 else "")
 
 
-def top_json(profile: Profile, found: Ranking, question: TopQuestion, *, limit: int) -> str:
+def ranking_json(profile: Profile, found: Ranking, question: RankingQuery, *, limit: int) -> str:
     """The rows as JSON text, in ASCII; docs/report.md describes it."""
     rows = found.rows[:limit] if limit else found.rows
     return json.dumps(
         {
-            "format": TOP_FORMAT,
+            "format": RANKING_FORMAT,
             "metric": profile.metric,
             "step": profile.step,
             "by": question.by,
@@ -248,9 +248,9 @@ def top_json(profile: Profile, found: Ranking, question: TopQuestion, *, limit: 
     )
 
 
-def top_csv(found: Ranking, *, limit: int) -> str:
+def ranking_csv(found: Ranking, *, limit: int) -> str:
     """The rows as CSV with a header row; shapes and types are JSON texts."""
     rows = found.rows[:limit] if limit else found.rows
     return csv_text(
-        (*TopRow.__struct_fields__, "label"), ([*msgspec.structs.astuple(row), readable(row.name)] for row in rows)
+        (*RankedRow.__struct_fields__, "label"), ([*msgspec.structs.astuple(row), readable(row.name)] for row in rows)
     )

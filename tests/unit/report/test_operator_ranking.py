@@ -14,7 +14,16 @@ from deepscope.analysis.build import build_profile
 from deepscope.errors import OptionError
 from deepscope.records import Profile
 from deepscope.report.filters import Filters
-from deepscope.report.top_report import AGGREGATES, ORDERS, TopQuestion, TopRow, ranking, top_csv, top_json, top_text
+from deepscope.report.operator_ranking import (
+    AGGREGATES,
+    ORDERS,
+    RankedRow,
+    RankingQuery,
+    ranking,
+    ranking_csv,
+    ranking_json,
+    ranking_text,
+)
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
 
@@ -35,12 +44,12 @@ def profile(tmp_path: Path) -> Profile:
     return build_profile(read_trace(built.write(tmp_path / "t.json")), details=("shapes",))
 
 
-def rows(profile: Profile, **question: Any) -> dict[str, TopRow]:
-    return {row.name: row for row in ranking(profile, TopQuestion(**question)).rows}
+def rows(profile: Profile, **question: Any) -> dict[str, RankedRow]:
+    return {row.name: row for row in ranking(profile, RankingQuery(**question)).rows}
 
 
 def test_sums_stand_by_self_device_time(profile: Profile) -> None:
-    found = ranking(profile, TopQuestion()).rows
+    found = ranking(profile, RankingQuery()).rows
     assert [row.name for row in found] == ["aten::mm", "aten::add", "aten::copy_", "aten::linear"]
     product = found[0]
     assert (product.calls, product.self_device_ns, product.self_cpu_ns) == (2, 100_000, 80_000)
@@ -97,33 +106,33 @@ def test_a_wrong_word_names_those_there_are() -> None:
     with pytest.raises(
         OptionError, match="no such key for the table by operator with --aggregate; there are: self, to"
     ):
-        TopQuestion(sort="size").check()
+        RankingQuery(sort="size").check()
 
 
 @pytest.mark.parametrize("by", ["operator", "type"])
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_text_json_and_csv_have_the_same_rows(profile: Profile, by: Any, aggregate: Any) -> None:
-    question = TopQuestion(by=by, aggregate=aggregate)
+    question = RankingQuery(by=by, aggregate=aggregate)
     found = ranking(profile, question)
-    text = top_text(profile, found, question, limit=2, width=160)
-    report = json.loads(top_json(profile, found, question, limit=2))
-    table = list(csv.DictReader(io.StringIO(top_csv(found, limit=2))))
+    text = ranking_text(profile, found, question, limit=2, width=160)
+    report = json.loads(ranking_json(profile, found, question, limit=2))
+    table = list(csv.DictReader(io.StringIO(ranking_csv(found, limit=2))))
     names = [row.name for row in found.rows[:2]]
     assert [row["name"] for row in report["rows"]] == [row["name"] for row in table] == names
     assert all(name in text for name in names)
     assert f"2 of {len(found.rows)} rows shown (-n 0 shows all)" in text
     assert report["of"] == len(found.rows)
-    narrow = top_text(profile, found, question, limit=0, width=60).partition("\n\n")[2]
+    narrow = ranking_text(profile, found, question, limit=0, width=60).partition("\n\n")[2]
     assert all(len(line) <= 60 for line in narrow.splitlines())
 
 
 def test_every_key_of_a_row_is_documented(repository: Path) -> None:
     text = (repository / "docs" / "report.md").read_text(encoding="utf-8").partition("## Operators over their calls")[2]
-    assert [name for name in TopRow.__struct_fields__ if f"`{name}`" not in text] == []
+    assert [name for name in RankedRow.__struct_fields__ if f"`{name}`" not in text] == []
 
 
 def test_a_trace_without_operators_has_no_rows_and_says_so(tmp_path: Path) -> None:
     profile = build_profile(read_trace(TraceBuilder().write(tmp_path / "empty.json")), details=("shapes",))
-    found = ranking(profile, TopQuestion())
+    found = ranking(profile, RankingQuery())
     assert found.rows == []
-    assert "no operators in this trace" in top_text(profile, found, TopQuestion(), limit=5, width=80)
+    assert "no operators in this trace" in ranking_text(profile, found, RankingQuery(), limit=5, width=80)

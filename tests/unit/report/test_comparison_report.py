@@ -13,7 +13,7 @@ import built_profiles
 from deepscope.comparison import TABLES, compare
 from deepscope.comparison.compare import judge
 from deepscope.records import Profile
-from deepscope.report.compare import comparison_json, comparison_markdown, comparison_object, comparison_text
+from deepscope.report.comparison_report import comparison_json, comparison_markdown, comparison_object, comparison_text
 from simulated_runs import noisy_times, profile_of_run
 
 MS = 1_000_000
