@@ -23,11 +23,11 @@ from deepscope.analysis.critical.path import critical_path
 from deepscope.analysis.critical.shortening import Shortening
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.memory_blocks import KINDS
-from deepscope.analysis.numbers.roofline import roofline
 from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.analysis.peaks import peaks_of
 from deepscope.analysis.tables.critical import find_dependencies
+from deepscope.analysis.tables.why import roofline
 from deepscope.analysis.verdict import Reason, judgement
 from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.pages.modules import ModulesAsked, modules

@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from deepscope.analysis.build import build_profile
-from deepscope.analysis.numbers.operator_calls import OUTPUTS
+from deepscope.analysis.numbers.arguments import OUTPUTS
 from deepscope.trace.read import read_trace
 
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from deepscope.analysis.analysis import analyse
 from deepscope.analysis.build import build_profile
-from deepscope.analysis.numbers.counter_levels import Level
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.analysis.tables.counters import MOST_SERIES
+from deepscope.analysis.tables.counters import MOST_SERIES, Level
 from deepscope.dashboard.pages.steps import counter_charts
 from deepscope.records import CounterSeries, Profile
 from deepscope.records.merging import RankRecords, merge

@@ -23,8 +23,8 @@ from deepscope.analysis.findings.waits_by_cause import (
     caused_waits,
     find_gaps,
 )
-from deepscope.analysis.numbers.counter_levels import Level, levels
 from deepscope.analysis.numbers.work import HostTimeline, timeline
+from deepscope.analysis.tables.counters import Level, levels
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace

@@ -13,8 +13,8 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import is_fused
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.numbers.counter_levels import Level
 from deepscope.analysis.numbers.idle_causes import occupied
+from deepscope.analysis.tables.counters import Level
 from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.format.counters import THROTTLE_REASONS, DeviceFacts
 from deepscope.trace.kinds import Kind

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.numbers.counter_levels import Level
+from deepscope.analysis.tables.counters import Level
 from deepscope.records import Evidence, Finding
 from deepscope.records.findings import severity_of
 from deepscope.trace.format.counters import MemoryNode

@@ -3,37 +3,138 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.selection import Columns, commonest, distinct_rows, rows
-from deepscope.analysis.numbers.operator_calls import OperatorCalls, operator_calls, output_shapes
-from deepscope.analysis.ownership.owners import joined_paths
-from deepscope.analysis.ownership.paths import PathBuilder
+from deepscope.analysis.array_ops.ancestry import nearest, sums_with_callees
+from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, commonest, distinct_rows, of_kind, rows
+from deepscope.analysis.numbers.arguments import output_shapes
+from deepscope.analysis.numbers.flops import kernels_with_tensor_cores, operators_for_tensor_cores
+from deepscope.analysis.ownership.owners import Operators, joined_paths
+from deepscope.analysis.ownership.paths import PathBuilder, paths_of_forest
 from deepscope.analysis.tables.why import WorkCauses, why_of_calls
 from deepscope.records import NO_OPERATOR, Detail, Operator, OperatorInDetail
-from deepscope.trace.arrays import distinct_places
-from deepscope.trace.model import Int64
+from deepscope.records.tables import CALL_NUMBERS
+from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.kinds import OPERATOR_KINDS, Kind, operator_kind
+from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import one_spelling
 
-_Row = TypeVar("_Row", bound=Operator)
+
+@dataclass(frozen=True, slots=True)
+class OperatorCalls:
+    """All calls of operators; arrays of shape (k,), in the order of `Operators.nodes`.
+
+    A call with a single call in it, of the same name, is one with it, as torch's `key_averages` has it: numbers of the
+    inner one stand at the outer one.
+    """
+
+    call: Int64
+    """The position of the outermost call that each is one with."""
+    counted: Mask
+    """Which calls there are, and start within the extent."""
+    outermost: Mask
+    """Which are in no other call of the same name."""
+    of_kind: Mask
+    """Which are in no other call of the same kind (`trace/kinds.py`)."""
+    eligible: Mask
+    """Which could use tensor cores, or call what could."""
+    columns: Columns
+    """Fields of `records.Operator`, each call's own; totals hold the calls below, of whatever name."""
+
+    def sums(self, group: Int64, groups: int) -> Columns:
+        """Sums by group, -1 for none; shape (groups,). A total counts a call in one of the same name once."""
+        found = {"calls": by_line(group[self.counted], groups)[:groups]}
+        for name, values in self.columns.items():
+            rows = self.outermost if "total" in name else slice(None)
+            found[name] = by_line(group[rows], groups, values[rows])[:groups]
+        eligible = by_line(group[self.counted & self.eligible], groups)[:groups]
+        return found | {"tensor_core_eligible": (eligible > 0).astype(np.int64)}
+
+    def in_detail(self, group: Int64, groups: int) -> Columns:
+        """The largest of a single call by group, as `max_…`, and totals within the kind; shape (groups,)."""
+        found = {
+            f"kind_{name}": by_line(group[self.of_kind], groups, self.columns[name][self.of_kind])[:groups]
+            for name in ("total_device_ns", "total_cpu_ns")
+        }
+        for name in CALL_NUMBERS:
+            largest = np.zeros(groups + 1, np.int64)
+            np.maximum.at(largest, group, self.columns[name])
+            found[f"max_{name}"] = largest[:groups]
+        return found
 
 
 def calls_of_operators(analysis: Analysis, causes: WorkCauses, *, with_kinds: bool) -> OperatorCalls:
     """The numbers of each call of an operator within the extent."""
-    of = analysis.attribution
-    return operator_calls(
-        of.trace,
-        of.operators,
-        of.work,
-        flops=analysis.flops,
-        roofline=causes.roofline,
-        memory=analysis.memory,
-        extent=analysis.extent,
-        with_kinds=with_kinds,
+    of, extent = analysis.attribution, analysis.extent
+    flops, memory, roofline = analysis.flops, analysis.memory, causes.roofline
+    trace, operators, work = of.trace, of.operators, of.work
+    count = len(operators.nodes)
+    counted = extent.begins(trace.events, operators.nodes)
+    launched = analysis.counted
+    is_one = _is_one_with_caller(trace, operators)
+    call = nearest(operators.caller, ~is_one)
+    unknown = counted & ~is_one & flops.unknown
+    by = np.where(launched, pick(call, pick(operators.around, work.node)), -1)
+    with_cores = kernels_with_tensor_cores(trace, of_kind(trace, Kind.KERNEL))[work.event]
+    moved = launched & (roofline.unit >= 0) & (roofline.moved_bytes > 0)
+    taken = memory.trace.memory.size_bytes[memory.rows]
+    around = np.where(memory.counted & (taken > 0), pick(call, pick(operators.around, memory.event)), -1)
+    own = {
+        "device_ns": by_line(by, count, work.duration_ns)[:count],
+        "cpu_ns": by_line(call, count, np.where(counted, operators.self_ns, 0))[:count],
+        "tensor_core": by_line(by[with_cores], count, work.duration_ns[with_cores])[:count],
+    }
+    eligible = operators_for_tensor_cores(trace, of_kind(trace, Kind.OPERATOR))[operators.nodes] | (
+        own["tensor_core"] > 0
     )
+    table = np.stack([*own.values(), eligible.astype(np.int64)], axis=1)
+    total = sums_with_callees(table, operators.caller)
+    return OperatorCalls(
+        call=call,
+        counted=counted & ~is_one,
+        outermost=_outermost(operators, distinct_places(trace.events.name[operators.nodes])[1]),
+        of_kind=_outermost(operators, _kinds(trace, operators)) if with_kinds else np.ones(count, np.bool_),
+        eligible=total[:, 3] > 0,
+        columns={
+            "self_device_ns": own["device_ns"],
+            "total_device_ns": total[:, 0],
+            "self_cpu_ns": own["cpu_ns"],
+            "total_cpu_ns": total[:, 1],
+            "flops": by_line(call, count, np.where(counted, flops.counted, 0))[:count],
+            "calls_without_flops": by_line(call[unknown], count)[:count],
+            "moved_bytes": by_line(pick(call, roofline.unit[moved]), count, roofline.moved_bytes[moved])[:count],
+            "allocated_bytes": by_line(around, count, taken)[:count],
+            "tensor_core_self_ns": own["tensor_core"],
+            "tensor_core_total_ns": total[:, 2],
+        },
+    )
+
+
+def _is_one_with_caller(trace: Trace, operators: Operators) -> Mask:
+    """Which calls are the only one in their caller, and of its name."""
+    name, caller = trace.events.name[operators.nodes], operators.caller
+    within = by_line(caller, len(caller))[:-1]
+    return np.asarray((caller >= 0) & (name[caller] == name) & (within[caller] == 1))
+
+
+def _kinds(trace: Trace, operators: Operators) -> Int64:
+    """The kind of each call, a place in `OPERATOR_KINDS`."""
+    names, place = distinct_places(trace.events.name[operators.nodes])
+    kinds = [OPERATOR_KINDS.index(operator_kind(trace.strings[name])) for name in names.tolist()]
+    return np.array(kinds, np.int64)[place]
+
+
+def _outermost(operators: Operators, group: Int64) -> Mask:
+    """Which calls are in no other one of the same group."""
+    paths, path = paths_of_forest(operators.caller, group)
+    return paths.outermost(paths.location)[path]
+
+
+_Row = TypeVar("_Row", bound=Operator)
 
 
 def operator_table(analysis: Analysis, calls: OperatorCalls, causes: WorkCauses) -> list[Operator]:

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.array_ops.selection import Floats
-from deepscope.analysis.numbers.counter_levels import levels
 from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.ownership.attribution import Attribution, OwnedWork
+from deepscope.analysis.tables.counters import levels
 from deepscope.analysis.tables.memory import device_name
 from deepscope.dashboard.answer import CounterUnit, unit_named
 from deepscope.dashboard.timeline.answers import Change, Counter, CounterWindow
