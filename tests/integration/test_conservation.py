@@ -21,12 +21,12 @@ from deepscope.analysis.critical.lines import KINDS as KINDS_OF_PATH
 from deepscope.analysis.critical.lines import Timelines, find_parts
 from deepscope.analysis.critical.path import critical_path
 from deepscope.analysis.critical.shortening import Shortening
+from deepscope.analysis.critical.tables import find_dependencies
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.analysis.ownership.attribution import Attribution, attribute
 from deepscope.analysis.ownership.call_stacks import call_stacks
 from deepscope.analysis.peaks import peaks_of
-from deepscope.analysis.tables.critical import find_dependencies
 from deepscope.analysis.tables.why import roofline
 from deepscope.analysis.verdict import Reason, judgement
 from deepscope.dashboard.answer import Choice

@@ -13,8 +13,8 @@ from deepscope.analysis.array_ops.intervals import union
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.critical.path import Path as CriticalPath
 from deepscope.analysis.critical.path import PathKind, critical_path
+from deepscope.analysis.critical.tables import find_dependencies
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.analysis.tables.critical import find_dependencies
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Trace
 from deepscope.trace.names import is_backward_root

@@ -15,7 +15,7 @@ from deepscope.analysis.numbers.lines import OTHER, Parts, folded
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.below import NumberedParts
 from deepscope.analysis.ownership.compiled import told_calls
-from deepscope.analysis.tables.call_tree import all_parts
+from deepscope.analysis.tables.lines import all_parts
 from deepscope.dashboard.pages.flame import FlameQuestion, flame
 from deepscope.records import PartKey, Profile
 from deepscope.report.call_paths import DEPTHS, FlameMetric, stacks

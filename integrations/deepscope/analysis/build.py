@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepscope.analysis.analysis import Analysis, analyse
-from deepscope.analysis.findings import find_all
-from deepscope.analysis.numbers.collective_calls import collective_calls
-from deepscope.analysis.numbers.recording_cost import recording_cost
-from deepscope.analysis.ownership.attribution import Attribution, attribute
-from deepscope.analysis.tables.call_tree import (
-    all_parts,
-    call_tree,
+from deepscope.analysis.critical.tables import (
     columns_by_block,
+    critical_path_table,
     own_times,
-    part_table,
+    step_paths,
     whole_columns,
 )
-from deepscope.analysis.tables.collectives import collective_call_table, collective_table
+from deepscope.analysis.findings import find_all
+from deepscope.analysis.ownership.attribution import Attribution, attribute
+from deepscope.analysis.tables.collectives import collective_call_table, collective_calls, collective_table
 from deepscope.analysis.tables.counters import counter_table
-from deepscope.analysis.tables.critical import critical_path_table, step_paths
 from deepscope.analysis.tables.kernels import kernel_table
-from deepscope.analysis.tables.lines import framework_table, function_table, library_line_table, line_table, no_line
+from deepscope.analysis.tables.lines import (
+    all_parts,
+    call_tree,
+    framework_table,
+    function_table,
+    library_line_table,
+    line_table,
+    no_line,
+    part_table,
+)
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.analysis.tables.modules import module_table
 from deepscope.analysis.tables.operators import calls_of_operators, detailed_operator_table, operator_table
@@ -68,10 +73,8 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
     operators = operator_table(analysis, calls, causes)
     length = steps_per_block(whole)
     paths = step_paths(whole)
-    blocks, by_block = columns_by_block(paths, length) if paths else (position, [])
+    by_block = columns_by_block(paths, length) if paths else []
     serving_steps = serving_step_table(whole)
-    taken_ns = whole.beside_plain.taken_by_run
-    recording = recording_cost(trace, attribution.scopes, attribution.runs, attribution.training.thread, taken_ns)
     return Profile(
         metric=work.metric,
         trace=trace_info(trace, attribution.scopes.source, has_device=work.metric == "device"),
@@ -101,7 +104,7 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
         counters=counter_table(whole),
         memory=memory_table(whole),
         critical=critical_path_table(paths, whole_columns(by_block)) if paths else CriticalPath(),
-        own_times=own_times(paths, blocks, by_block, position, length, recording=recording)
+        own_times=own_times(paths, by_block, position, length, taken_by_run=whole.beside_plain.taken_by_run)
         if paths and not view.is_filtered
         else None,
         call_tree=tree,

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
-from deepscope.analysis.numbers.collective_calls import bus_factor
+from deepscope.analysis.tables.messages import bus_factor
 from deepscope.ranks.calls import MESSAGES, RowKey, distinct_pairs, key_of
 from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.own_table import LineKey, file_on_all_ranks

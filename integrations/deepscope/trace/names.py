@@ -301,3 +301,8 @@ def one_spelling(text: str) -> str:
         return json.dumps(json.loads(text)) if text else ""
     except (ValueError, RecursionError):
         return text
+
+
+def works_on_cpu(name: str) -> bool:
+    """Whether a span of this name runs on threads of the CPU: its backend is none of a device."""
+    return not name.startswith(("nccl", "xccl", "hccl"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deepscope.analysis.numbers.collective_calls import bus_factor, kind_of_collective
+from deepscope.analysis.tables.messages import bus_factor, kind_of_collective
 from deepscope.records import Collective, Profile
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.text_report import text_report

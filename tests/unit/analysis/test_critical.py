@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from critical_truth import Truth, run_program
 from deepscope.analysis.analysis import analyse
+from deepscope.analysis.critical import tables
 from deepscope.analysis.critical.lines import KINDS, PieceParts
 from deepscope.analysis.ownership.attribution import attribute
-from deepscope.analysis.tables import critical
 from deepscope.records import CriticalLine, CriticalPath, CriticalTimes, Profile
 from deepscope.records.ranks import merge_profiles
 from trace_builder import TraceBuilder
@@ -33,8 +33,8 @@ def path_of(read) -> Callable[[TraceBuilder], CriticalPath]:
     """The path of a builder's trace without the rest of its profile."""
 
     def find(builder: TraceBuilder) -> CriticalPath:
-        paths = critical.step_paths(analyse(attribute(read(builder))))
-        return critical.critical_path_table(paths, paths.columns(np.arange(len(paths.steps))))
+        paths = tables.step_paths(analyse(attribute(read(builder))))
+        return tables.critical_path_table(paths, paths.columns(np.arange(len(paths.steps))))
 
     return find
 
@@ -295,7 +295,7 @@ def test_spans_of_synchronisation_with_junk_in_them_do_no_harm(profile_of, junk)
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 64, 100])
 def test_steps_that_are_evaluated_are_evenly_spread(count):
-    order = critical._spread(count)
+    order = tables._spread(count)
     assert sorted(order) == list(range(count))
     assert order[:1] == [count // 2] * bool(count)
 

@@ -11,7 +11,6 @@ from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, cove
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, expanded, named, of_kind
 from deepscope.analysis.critical.path import Path, PathKind
 from deepscope.analysis.critical.streams import DevicePieces
-from deepscope.analysis.numbers.collective_calls import works_on_cpu
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.ownership.attribution import Attribution, OwnedWork
 from deepscope.analysis.ownership.calls import CPU_KINDS
@@ -20,7 +19,7 @@ from deepscope.trace.communication import is_collective
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import ANNOUNCEMENT, is_communication_span
+from deepscope.trace.names import ANNOUNCEMENT, is_communication_span, works_on_cpu
 
 
 @dataclass(frozen=True, slots=True)

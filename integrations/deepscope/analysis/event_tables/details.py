@@ -8,10 +8,10 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import sums_with_callees
 from deepscope.analysis.array_ops.selection import sums
 from deepscope.analysis.event_tables.columns import devices, integers, modules, optional, places, steps, texts, threads
-from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
 from deepscope.analysis.numbers.work import queueing
 from deepscope.analysis.ownership.calls import open_at
+from deepscope.analysis.tables.collectives import collective_calls
 from deepscope.analysis.tables.memory import device_name
 from deepscope.records.columns import RecordColumn
 from deepscope.trace.arrays import distinct_places, pick
@@ -120,9 +120,9 @@ def communication(analysis: Analysis) -> list[RecordColumn]:
     step = np.where(on_cpu, attribution.training.steps.of(start[order]), pick(work.step, piece))
     location = np.where(on_cpu, attribution.owners.location[event], pick(work.location, piece))
     launcher = pick(analysis.operator, piece)
-    facts = calls.facts
-    size = np.array([one.size_bytes or -1 for one in facts], np.int64)
-    group_size = np.array([one.group.size or -1 for one in facts], np.int64)
+    messages = calls.messages
+    size = np.array([one.size_bytes or -1 for one in messages], np.int64)
+    group_size = np.array([one.group.size or -1 for one in messages], np.int64)
     return [
         texts("name", events.name[event], strings),
         steps(analysis, step),
@@ -132,11 +132,11 @@ def communication(analysis: Analysis) -> list[RecordColumn]:
         integers("duration_ns", time_ns),
         integers("overlapped_ns", time_ns - exposed_ns),
         integers("not_overlapped_ns", exposed_ns),
-        texts("collective", call, [one.kind for one in facts]),
-        texts("library", call, [one.library for one in facts]),
-        texts("group", call, [one.group.name for one in facts]),
+        texts("collective", call, [one.kind for one in messages]),
+        texts("library", call, [one.library for one in messages]),
+        texts("group", call, [one.group.name for one in messages]),
         optional("group_size", pick(group_size, call)),
-        texts("dtype", call, [one.dtype for one in facts]),
+        texts("dtype", call, [one.dtype for one in messages]),
         optional("size_bytes", pick(size, call)),
         texts("operator", pick(events.name.astype(np.int64), launcher), strings),
         texts("input_shapes", pick(events.shapes.astype(np.int64), launcher), strings),

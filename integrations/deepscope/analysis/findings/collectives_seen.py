@@ -11,7 +11,7 @@ from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.intervals import Intervals, covered_by
 from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.numbers.collective_calls import kind_of_collective
+from deepscope.analysis.tables.messages import kind_of_collective
 from deepscope.trace.arrays import distinct_values, pick
 from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind

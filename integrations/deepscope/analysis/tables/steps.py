@@ -12,11 +12,11 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.ancestry import position_in
 from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union_of
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, rows, sums
-from deepscope.analysis.numbers.collective_calls import CollectiveCalls
 from deepscope.analysis.numbers.lines import started_by_lines
 from deepscope.analysis.numbers.phases import LineStepTimes, idle_by_step, phase_of_work, python_by_step
 from deepscope.analysis.numbers.work import idle, timeline, waits_by_line
 from deepscope.analysis.ownership.attribution import Attribution
+from deepscope.analysis.tables.collectives import CollectiveCalls
 from deepscope.records import PHASES, Kernel, Module, Operator, Phase, Step, StepTimes
 from deepscope.records.step_times import StepTable
 from deepscope.trace.arrays import distinct_places, distinct_values, pick

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from deepscope.analysis.numbers.process_groups import listed_groups
+from deepscope.analysis.tables.messages import listed_groups
 from deepscope.printable import without_secrets
 from deepscope.records import LineSource, TraceInfo
 from deepscope.records.places import base_name

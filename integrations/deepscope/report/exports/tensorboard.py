@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.numbers.collective_calls import collective_calls
 from deepscope.analysis.numbers.memory import MemoryCurve
+from deepscope.analysis.tables.collectives import collective_calls
 from deepscope.analysis.tables.counters import levels
 from deepscope.analysis.tables.memory import device_name
 from deepscope.analysis.tables.steps import step_table

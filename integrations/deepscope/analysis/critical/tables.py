@@ -1,7 +1,8 @@
-"""The critical path of the steps: what it is made of, the lines on it, and what each would save."""
+"""The critical path of the steps: what it is made of, the lines on it, what each would save; a rank's own times."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import Columns, of_kind
 from deepscope.analysis.critical.lines import (
     KINDS,
+    PARTS,
     HostWork,
     PieceParts,
     Timelines,
@@ -22,10 +24,11 @@ from deepscope.analysis.critical.path import Dependencies, Path, critical_path, 
 from deepscope.analysis.critical.shortening import Shortening
 from deepscope.analysis.critical.streams import find_pieces, find_stream_waits
 from deepscope.analysis.critical.waits import clipped, find_device_waits, find_joins
+from deepscope.analysis.numbers.recording_cost import recording_cost
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import CPU_KINDS
-from deepscope.records import CriticalLine, CriticalPath, CriticalTimes
-from deepscope.trace.arrays import pick
+from deepscope.records import CriticalLine, CriticalPath, CriticalTimes, OwnLine, OwnTimes
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.model import Int64
 
 EVALUATED = 10
@@ -215,3 +218,87 @@ def _spread(count: int) -> list[int]:
             order |= dict.fromkeys(range(count))
         parts *= 2
     return list(order)
+
+
+OWN_LINES = 100
+"""Rows of own times at most, the longest lines."""
+_NO_LINE, _OTHERS = -1, -2
+_OWN_PARTS = {
+    "operator_ns": ("operator_ns",),
+    "python_ns": ("python_ns",),
+    "data_ns": ("data_ns",),
+    "device_ns": ("kernel_ns", "copy_ns"),
+    "delay_ns": ("launch_ns", "gap_ns", "return_ns"),
+}
+
+
+def columns_by_block(paths: StepPaths, steps_per_block: int) -> list[Columns]:
+    """The columns of each block of steps, in the order of their numbers."""
+    blocks, place = distinct_places(paths.steps // steps_per_block)
+    return [paths.columns(np.flatnonzero(place == block)) for block in range(len(blocks))]
+
+
+def whole_columns(by_block: Sequence[Columns]) -> Columns:
+    """The sums over the blocks."""
+    return {name: np.sum([one[name] for one in by_block], axis=0) for name in PARTS}
+
+
+def own_times(
+    paths: StepPaths,
+    by_block: Sequence[Columns],
+    line_position: Int64,
+    steps_per_block: int,
+    *,
+    taken_by_run: Int64,
+) -> OwnTimes:
+    """What a rank does itself, by line and block of steps.
+
+    What recording costs is taken off Python's time, and off the steps: it says nothing of the rank.
+
+    Args:
+        paths: of the steps.
+        by_block: their columns, from `columns_by_block`.
+        line_position: the place of each location in the table of lines, -1 for none.
+        steps_per_block: how many steps are in a block.
+        taken_by_run: what plain steps tell of each run of a line (`BesidePlain`).
+    """
+    of = paths.of
+    recording = recording_cost(of.trace, of.scopes, of.runs, of.training.thread, taken_by_run)
+    blocks, place = distinct_places(paths.steps // steps_per_block)
+    spans = [Intervals(paths.spans.start[place == one], paths.spans.end[place == one]) for one in range(len(blocks))]
+    costs = zip(by_block, spans, strict=True)
+    taken = np.stack([np.minimum(one["python_ns"], recording.by_line(span)) for one, span in costs])
+    own = np.stack([_sum(one, (name for name in PARTS if name != "communication_ns")) for one in by_block]) - taken
+    parts = {name: _sum(whole_columns(by_block), of) for name, of in _OWN_PARTS.items()}
+    parts["python_ns"] = parts["python_ns"] - taken.sum(axis=0)
+    position = np.append(line_position, _NO_LINE)
+    here = np.flatnonzero(own.any(axis=0))
+    known = here[position[here] >= 0]
+    known = known[np.argsort(-own[:, known].sum(axis=0), kind="stable")]
+    groups = [
+        *((int(position[one]), [one]) for one in known[:OWN_LINES].tolist()),
+        (_NO_LINE, here[position[here] < 0].tolist()),
+        (_OTHERS, known[OWN_LINES:].tolist()),
+    ]
+    wall = -taken.sum(axis=1)
+    np.add.at(wall, place, paths.spans.end - paths.spans.start)
+    return OwnTimes(
+        blocks=blocks.tolist(),
+        steps=np.bincount(place, minlength=len(blocks)).tolist(),
+        wall_ns=wall.tolist(),
+        communication_ns=[int(one["communication_ns"].sum()) for one in by_block],
+        lines=[
+            OwnLine(
+                line=row,
+                times_ns=own[:, which].sum(axis=1).tolist(),
+                **{name: int(values[which].sum()) for name, values in parts.items()},
+            )
+            for row, which in groups
+            if which
+        ],
+    )
+
+
+def _sum(columns: Columns, names: Iterable[str]) -> Int64:
+    found: Int64 = np.sum([columns[name] for name in names], axis=0)
+    return found
