@@ -24,8 +24,7 @@ from deepscope.analysis.critical.shortening import Shortening
 from deepscope.analysis.critical.tables import find_dependencies
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.memory_blocks import KINDS
-from deepscope.analysis.ownership.attribution import Attribution, attribute
-from deepscope.analysis.ownership.call_stacks import call_stacks
+from deepscope.analysis.ownership.attribution import Attribution, attribute, call_stacks
 from deepscope.analysis.peaks import peaks_of
 from deepscope.analysis.tables.why import roofline
 from deepscope.analysis.verdict import Reason, judgement

@@ -15,12 +15,11 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import deepscope
-from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.numbers.byte_formulas import BYTES
 from deepscope.analysis.ownership.calls import nest
 from deepscope.analysis.ownership.owners import find_operators
 from deepscope.analysis.tables.why import moved_by
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest, pick
 from deepscope.trace.names import VIEWS
 from deepscope.trace.read import read_trace
 from recorded import TESTS

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from deepscope.analysis.ownership.call_stacks import CUT_MARK
+from deepscope.analysis.ownership.attribution import CUT_MARK
 from deepscope.capture.saving.rewrite import Instructions, rewrite
 from deepscope.capture.saving.writer import request
 from deepscope.errors import TraceError

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.intervals import Extent, Intervals, covered_by, union_of
 from deepscope.analysis.array_ops.selection import Columns, Mask
 from deepscope.analysis.numbers.added_by_recording import Added, BesidePlain, added_by_recording, added_to_lines
@@ -24,7 +23,7 @@ from deepscope.analysis.ownership.locations import compiled_regions
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
 from deepscope.errors import OptionError
 from deepscope.records import PHASES, WHOLE, View
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import distinct_values, nearest, pick
 from deepscope.trace.model import Int64
 
 _EVER = 2**61

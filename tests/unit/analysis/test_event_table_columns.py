@@ -1,8 +1,8 @@
 """Each column of an event table has a meaning, which docs/columns.md tells, and each meaning is of a column."""
 
 from deepscope.analysis.analysis import analyse
+from deepscope.analysis.event_columns import COLUMNS, meaning
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
-from deepscope.analysis.event_tables.columns import COLUMNS, meaning
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.trace.read import read_trace
 from recorded_traces import OWN_TRACES

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepscope.analysis.build import build_profile
-from deepscope.analysis.ownership.attribution import attribute
-from deepscope.analysis.ownership.call_stacks import call_stacks
+from deepscope.analysis.ownership.attribution import attribute, call_stacks
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace

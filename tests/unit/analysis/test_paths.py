@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepscope.analysis.array_ops.ancestry import depth, nearest, position_in
 from deepscope.analysis.array_ops.selection import largest
 from deepscope.analysis.ownership.paths import PathBuilder
+from deepscope.trace.arrays import depth, nearest, position_in
 
 forests = st.lists(st.integers(0, 1000), max_size=40).map(
     lambda rows: [row % (i + 1) - 1 for i, row in enumerate(rows)]

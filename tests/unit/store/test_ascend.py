@@ -23,7 +23,7 @@ from ascend_cluster import (
     write_database,
     write_output,
 )
-from deepscope.analysis.event_tables.step_trace_time import step_trace_time
+from deepscope.analysis.event_tables import step_trace_time
 from deepscope.errors import NoTraceError, OptionError
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side

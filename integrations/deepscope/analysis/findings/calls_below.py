@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, mask_of, named, of_kind
 from deepscope.analysis.findings.facts import Facts
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest_to, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 

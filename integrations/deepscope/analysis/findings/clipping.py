@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, mask_of, named, of_kind
 from deepscope.analysis.findings.clipping_calls import is_clip
 from deepscope.analysis.findings.facts import Facts
@@ -14,6 +13,7 @@ from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import lines_calling
 from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.records import Evidence, Finding
+from deepscope.trace.arrays import nearest_to
 from deepscope.trace.kinds import Kind
 
 WORTH = 0.005

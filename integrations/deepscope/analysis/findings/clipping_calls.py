@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.findings.source_text import lines_calling, lines_reading
 from deepscope.analysis.ownership.locations import Scopes
+from deepscope.trace.arrays import nearest_to
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 

@@ -7,12 +7,11 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.intervals import Intervals, covered_by
 from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.tables.messages import kind_of_collective
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import distinct_values, nearest_to, pick
 from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace

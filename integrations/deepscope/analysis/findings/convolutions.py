@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, mask_of, named, of_kind
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.collectives_seen import share_of_wall
@@ -17,7 +16,7 @@ from deepscope.analysis.findings.library_options import tries_algorithms
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding
 from deepscope.records.findings import severity_of
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, nearest_to, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import ACCUMULATES_GRADIENT, CONVOLUTIONS, evaluates

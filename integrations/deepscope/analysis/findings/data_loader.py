@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import self_values, sums_with_callees
 from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, place_words
@@ -29,7 +28,7 @@ from deepscope.analysis.ownership.locations import Location, function_numbers
 from deepscope.analysis.ownership.training import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.quantities import count_text
 from deepscope.records import PHASES, Evidence, Finding
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import pick, self_values, sums_with_callees
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 

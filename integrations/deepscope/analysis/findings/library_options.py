@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.findings.facts import Facts
+from deepscope.trace.arrays import nearest_to
 from deepscope.trace.format.process_tables import LoaderSettings, ProcessSettings
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to, position_in
 from deepscope.analysis.array_ops.selection import by_line
 from deepscope.analysis.findings.calls_below import cost_ns, marked, topmost
 from deepscope.analysis.findings.facts import Facts
@@ -17,7 +16,7 @@ from deepscope.analysis.findings.source_text import line_text
 from deepscope.analysis.numbers.memory import MemoryCurve, capacity_bytes
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.records import Edit, Finding, Severity
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, nearest_to, pick, position_in
 from deepscope.trace.model import Int64
 
 SHORT = 0.7

@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named
@@ -16,7 +15,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import distinct_values, nearest_to, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates, stepped_optimizer, zeroes_gradients

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.array_ops.ancestry import nearest, self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union, union_of
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings import (
@@ -33,7 +32,7 @@ from deepscope.analysis.findings.source_text import (
     repeats_within,
 )
 from deepscope.records import Finding
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest, pick, self_values
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer

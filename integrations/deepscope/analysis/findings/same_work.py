@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from msgspec.structs import replace
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.intervals import Intervals, covered_by
 from deepscope.analysis.findings.audited_work import (
     WORTH,
@@ -29,7 +28,7 @@ from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.analysis.findings.source_text import is_returned, makes_tensor, uses_on
 from deepscope.quantities import bytes_text, count_text
 from deepscope.records import Finding
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest_to, pick
 from deepscope.trace.format.audit import SameWork
 from deepscope.trace.model import Int64
 

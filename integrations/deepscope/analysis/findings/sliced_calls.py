@@ -11,7 +11,6 @@ from math import prod
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest, nearest_to
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.calls_below import cost_ns, marked
@@ -19,7 +18,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import calls_on
 from deepscope.records import Finding
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest, nearest_to, pick
 from deepscope.trace.format.audit import AlikeModules, SlicedCalls
 from deepscope.trace.format.span_names import MODULE_TITLE
 from deepscope.trace.kinds import Kind

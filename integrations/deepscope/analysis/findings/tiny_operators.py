@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings import beside_training
 from deepscope.analysis.findings.cheaper_operators import counted_classes_ns
@@ -27,7 +26,7 @@ from deepscope.analysis.findings.source_text import (
 )
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import PHASES, Evidence, Finding
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest_to, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest, nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line
 from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import module_around, module_option
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
-from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.arrays import distinct_places, nearest, nearest_to, pick
 from deepscope.trace.model import Int64
 
 WORTH = 0.02

@@ -8,7 +8,6 @@ from enum import IntEnum
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct
 from deepscope.analysis.numbers.added_by_recording import Added
@@ -16,7 +15,7 @@ from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.owners import Operators, Work
-from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.arrays import distinct_places, nearest_to, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to, position_in, self_values
 from deepscope.analysis.array_ops.intervals import Extent
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct, named, of_kind, sums
 from deepscope.analysis.numbers.added_by_recording import BesidePlain, beside_plain_steps
@@ -18,7 +17,7 @@ from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.owners import LineRuns, Operators
 from deepscope.analysis.ownership.training import HAS_WORKERS, Training
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest_to, pick, position_in, self_values
 from deepscope.trace.format.span_names import parse_off_cpu
 from deepscope.trace.joins.nesting import open_around
 from deepscope.trace.kinds import Kind

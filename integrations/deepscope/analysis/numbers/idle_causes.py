@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals, covered_by, union_of
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, of_kind
 from deepscope.analysis.numbers.phases import PhaseTimeline
 from deepscope.analysis.numbers.work import HostTimeline, idle, is_copy_in
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.modules import FrameworkSpans
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, nearest, pick, position_in, self_values
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64

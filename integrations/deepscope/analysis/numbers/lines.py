@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import depth, position_in, sums_with_callees
 from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, mask_of, sums
 from deepscope.analysis.numbers.cpu_time import CpuTime
@@ -19,7 +18,7 @@ from deepscope.analysis.ownership.below import Below
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.paths import PathTable, paths_of_forest
 from deepscope.analysis.ownership.training import worker_lines
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import depth, distinct_places, distinct_values, pick, position_in, sums_with_callees
 from deepscope.trace.model import Int64, Trace
 
 OTHER = -1

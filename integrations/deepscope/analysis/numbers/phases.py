@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import position_in
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Extent, Intervals, union
 from deepscope.analysis.array_ops.selection import distinct, named, of_kind, sums
 from deepscope.analysis.numbers.work import HostTimeline, idle
@@ -18,7 +17,7 @@ from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.owners import LineRuns, Operators
 from deepscope.analysis.ownership.training import StepSpans, Training
 from deepscope.records import PHASES
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, pick, position_in
 from deepscope.trace.joins.nesting import innermost, open_around
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace

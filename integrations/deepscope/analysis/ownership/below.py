@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_in
 from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.compiled import told_calls
 from deepscope.analysis.ownership.locations import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.records import PartKey
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import distinct_values, nearest, nearest_to, pick, position_in
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Scope
 from deepscope.trace.names import evaluated_node, stepped_optimizer

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest, nearest_to
 from deepscope.analysis.array_ops.selection import Mask, mask_of, named, of_kind
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import distinct_values, nearest, nearest_to, pick
 from deepscope.trace.format.span_names import STEP_PREFIX
 from deepscope.trace.joins.backward import backward_partners
 from deepscope.trace.joins.nesting import Nesting

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, distinct, mask_of, of_kind, sums
 from deepscope.analysis.ownership.locations import Location
 from deepscope.analysis.ownership.owners import Work
 from deepscope.analysis.ownership.paths import PathBuilder
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, nearest_to, pick
 from deepscope.trace.format.header import Header
 from deepscope.trace.format.process_tables import CompiledCode, CompiledKernel
 from deepscope.trace.kinds import Kind

@@ -10,11 +10,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
 from deepscope.analysis.ownership.training import worker_lines
 from deepscope.records import LineSource
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import Frame, is_compiled_region, parse_call_stack, parse_frame

@@ -13,11 +13,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest, nearest_to, position_in
 from deepscope.analysis.array_ops.selection import Mask, distinct, mask_of, of_kind
 from deepscope.analysis.ownership.calls import STEP, CallForest, nest
 from deepscope.analysis.ownership.owners import Work
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, nearest, nearest_to, pick, position_in
 from deepscope.trace.communication import is_collective
 from deepscope.trace.joins.correlation import launches
 from deepscope.trace.kinds import Kind

@@ -8,12 +8,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.analysis.array_ops.ancestry import nearest, position_in, self_values
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.analysis.ownership.paths import PathBuilder
-from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.arrays import distinct_places, nearest, pick, position_in, self_values
 from deepscope.trace.communication import is_collective
 from deepscope.trace.joins.correlation import launches
 from deepscope.trace.kinds import Kind

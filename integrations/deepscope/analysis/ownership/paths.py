@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import by_depth, sums_with_callees
 from deepscope.analysis.array_ops.selection import Mask
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import by_depth, distinct_places, sums_with_callees
 from deepscope.trace.model import Int64
 
 

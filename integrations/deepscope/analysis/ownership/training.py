@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.ownership.calls import STEP, step_events
+from deepscope.trace.arrays import nearest
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import is_backward_root, is_forked_function

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import nearest_to, position_in
 from deepscope.analysis.array_ops.intervals import Extent, union
 from deepscope.analysis.array_ops.selection import Mask, distinct, mask_of, named, of_kind
 from deepscope.analysis.numbers.work import exposed_ns
@@ -24,7 +23,7 @@ from deepscope.analysis.tables.messages import (
     rank_in_run,
 )
 from deepscope.records import Collective, CollectiveCall
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import distinct_values, nearest_to, pick, position_in
 from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace

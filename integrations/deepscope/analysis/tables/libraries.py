@@ -9,13 +9,12 @@ from pathlib import PurePath
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import nearest_to
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, largest, largest_named, mask_of, of_kind
 from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.ownership.calls import CallForest
 from deepscope.analysis.ownership.locations import Owner, Scopes, frame_of, owner_of_file, python_module_of_file
 from deepscope.records import Library
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import nearest_to, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int32, Int64, Trace
 from deepscope.trace.names import stepped_optimizer

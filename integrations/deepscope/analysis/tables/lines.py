@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import nearest, sums_with_callees
 from deepscope.analysis.array_ops.selection import (
     Columns,
     Mask,
@@ -39,7 +38,7 @@ from deepscope.records import (
     Top,
     Why,
 )
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import distinct_values, nearest, pick, sums_with_callees
 from deepscope.trace.model import Int64
 
 _KEEP = 5

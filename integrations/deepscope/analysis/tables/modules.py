@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import self_values
 from deepscope.analysis.array_ops.selection import Columns, by_line, largest, largest_first, rows
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.analysis.ownership.paths import paths_of_forest
 from deepscope.records import Module
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import pick, self_values
 from deepscope.trace.kinds import Kind
 
 

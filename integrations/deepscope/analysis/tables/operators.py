@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import nearest, sums_with_callees
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, commonest, distinct_rows, of_kind, rows
 from deepscope.analysis.numbers.arguments import output_shapes
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores, operators_for_tensor_cores
@@ -18,7 +17,7 @@ from deepscope.analysis.ownership.paths import PathBuilder, paths_of_forest
 from deepscope.analysis.tables.why import WorkCauses, why_of_calls
 from deepscope.records import NO_OPERATOR, Detail, Operator, OperatorInDetail
 from deepscope.records.tables import CALL_NUMBERS
-from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.arrays import distinct_places, nearest, pick, sums_with_callees
 from deepscope.trace.kinds import OPERATOR_KINDS, Kind, operator_kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import one_spelling

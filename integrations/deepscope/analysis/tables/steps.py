@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import position_in
 from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union_of
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, rows, sums
 from deepscope.analysis.numbers.lines import started_by_lines
@@ -19,7 +18,7 @@ from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.tables.collectives import CollectiveCalls
 from deepscope.records import PHASES, Kernel, Module, Operator, Phase, Step, StepTimes
 from deepscope.records.step_times import StepTable
-from deepscope.trace.arrays import distinct_places, distinct_values, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, pick, position_in
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import nearest
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct_rows, named, of_kind
 from deepscope.analysis.numbers.arguments import FLOATS, Tensor, arguments
 from deepscope.analysis.numbers.byte_formulas import bytes_formula, bytes_of_call
@@ -19,7 +18,7 @@ from deepscope.analysis.numbers.flop_formulas import UNREADABLE
 from deepscope.analysis.numbers.work import exposed_ns, is_copy_in, queueing
 from deepscope.analysis.ownership.owners import Operators, Work
 from deepscope.records import Rate, Why
-from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.arrays import distinct_places, nearest, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 import numpy as np
 
-from deepscope.analysis.ownership.attribution import attribute
-from deepscope.analysis.ownership.call_stacks import call_stacks
+from deepscope.analysis.ownership.attribution import attribute, call_stacks
 from deepscope.capture.counters.sampler import CounterTrack, counter_events
 from deepscope.capture.event_edits import (
     compact,

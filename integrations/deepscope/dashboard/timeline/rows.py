@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepscope.analysis.array_ops.ancestry import depth, nearest
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.ownership.calls import CPU_KINDS
 from deepscope.dashboard.timeline.answers import Track, TrackKind
 from deepscope.dashboard.timeline.columns import MOST_ROWS
 from deepscope.printable import clipped
-from deepscope.trace.arrays import distinct_values, pick
+from deepscope.trace.arrays import depth, distinct_values, nearest, pick
 from deepscope.trace.joins.nesting import Ints, Nesting
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Thread, Trace

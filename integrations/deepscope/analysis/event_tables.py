@@ -1,20 +1,26 @@
-"""The tables with a row a kernel, a collective's kernel, and a call of an operator."""
+"""Tables with a row an event, a step or a block of memory: too long for a Profile, so they are made when asked for.
+
+They bear the names of the files that torch_npu's profiler writes (`operator_details`, `kernel_details`, …); their
+columns are DeepScope's, with its units (docs/export.md).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from deepscope.analysis.analysis import Analysis
-from deepscope.analysis.array_ops.ancestry import sums_with_callees
+from deepscope.analysis.array_ops.intervals import covered_by
 from deepscope.analysis.array_ops.selection import sums
-from deepscope.analysis.event_tables.columns import devices, integers, modules, optional, places, steps, texts, threads
+from deepscope.analysis.event_columns import devices, integers, modules, optional, places, steps, texts, threads
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
 from deepscope.analysis.numbers.work import queueing
 from deepscope.analysis.ownership.calls import open_at
 from deepscope.analysis.tables.collectives import collective_calls
 from deepscope.analysis.tables.memory import device_name
-from deepscope.records.columns import RecordColumn
-from deepscope.trace.arrays import distinct_places, pick
+from deepscope.records.columns import ColumnTable, RecordColumn
+from deepscope.trace.arrays import distinct_places, pick, sums_with_callees
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
@@ -250,3 +256,83 @@ def _is_live(analysis: Analysis, begin: Int64, end: Int64) -> np.ndarray[tuple[i
     if not len(inside):
         return np.zeros(len(begin), np.bool_)
     return np.asarray((begin <= inside[-1]) & ((end < 0) | (end >= inside[0])))
+
+
+def step_trace_time(analysis: Analysis) -> list[RecordColumn]:
+    """A row a step and device; without steps the window is one, without a number.
+
+    `computing_ns`, `communication_not_overlapped_ns`, `copies_not_overlapped_ns` and `free_ns` sum to `duration_ns`.
+    """
+    attribution = analysis.attribution
+    work, steps = attribution.work, attribution.training.steps
+    start, end, number = _spans(analysis)
+    shares = [_shares(analysis, device, start, end) for device in work.busy]
+    count = len(shares)
+    device = np.repeat(np.array(list(work.busy), np.int64), len(start))
+    return [
+        devices(analysis, device),
+        optional("step", np.tile(pick(steps.number, number), count)),
+        integers("start_ns", np.tile(start, count)),
+        integers("duration_ns", np.tile(end - start, count)),
+        *(integers(name, np.concatenate([start[:0], *(one[name] for one in shares)])) for name in _PARTS),
+    ]
+
+
+def _spans(analysis: Analysis) -> tuple[Int64, Int64, Int64]:
+    """Start and end of each step in the extent, and which it is; without steps those of the window."""
+    steps = analysis.attribution.training.steps
+    if not len(steps):
+        window = analysis.window
+        return window.start, window.end, np.full(len(window.start), -1, np.int64)
+    chosen = np.flatnonzero(analysis.extent.holds(steps.spans.start))
+    return steps.spans.start[chosen], steps.spans.end[chosen], chosen
+
+
+_PARTS = (
+    "computing_ns",
+    "communication_ns",
+    "communication_not_overlapped_ns",
+    "overlapped_ns",
+    "copies_not_overlapped_ns",
+    "free_ns",
+)
+
+
+def _shares(analysis: Analysis, device: int, start: Int64, end: Int64) -> dict[str, Int64]:
+    """What a device does in each span; where the CPU is the device, operators compute."""
+    work = analysis.attribution.work
+    here = work.device == device
+    compute = here & ~work.collective
+    if work.metric == "device":
+        compute &= work.kind == Kind.KERNEL
+    computing, communicating = covered_by(work, compute), covered_by(work, here & work.collective)
+    computing_ns, communication_ns = (one.overlap_ns(start, end) for one in (computing, communicating))
+    overlapped_ns = computing.intersection(communicating).overlap_ns(start, end)
+    exposed_ns = communication_ns - overlapped_ns
+    busy_ns = work.busy[device].overlap_ns(start, end)
+    return {
+        "computing_ns": computing_ns,
+        "communication_ns": communication_ns,
+        "communication_not_overlapped_ns": exposed_ns,
+        "overlapped_ns": overlapped_ns,
+        "copies_not_overlapped_ns": busy_ns - computing_ns - exposed_ns,
+        "free_ns": end - start - busy_ns,
+    }
+
+
+EVENT_TABLES: dict[str, Callable[[Analysis], list[RecordColumn]]] = {
+    "operator_details": operator_details,
+    "kernel_details": kernel_details,
+    "step_trace_time": step_trace_time,
+    "op_statistic": op_statistic,
+    "memory_record": memory_record,
+    "operator_memory": operator_memory,
+    "communication": communication,
+}
+
+
+def event_table(analysis: Analysis, name: str, *, rank: int = -1) -> ColumnTable:
+    """One of `EVENT_TABLES`, with the rank in front; -1 where that is not known."""
+    columns = EVENT_TABLES[name](analysis)
+    rows = len(columns[0].values)
+    return ColumnTable(name, (RecordColumn("rank", "integer", [rank] * rows, is_optional=True, absent=-1), *columns))
