@@ -337,7 +337,7 @@ def test_a_failure_of_the_audit_costs_what_it_would_have_found(monkeypatch: pyte
     def fail(*_: object) -> None:
         raise ValueError("no schema")
 
-    monkeypatch.setattr("deepscope.capture.audit.flow.facts_of", fail)
+    monkeypatch.setattr("deepscope.capture.audit.flow.schema_of", fail)
     assert "no schema" in looked_at(PROGRAMS["perceptron"]().step).account.left_out
 
 

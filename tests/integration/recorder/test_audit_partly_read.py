@@ -15,8 +15,8 @@ from torch.utils.checkpoint import checkpoint
 
 from audited_programs import PROGRAMS, looked_at_all, recorded_and_looked_at, text_at, training
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.flow import tensors_of
-from deepscope.capture.audit.mode import AuditMode
+from deepscope.capture.audit.hooks import AuditMode
+from deepscope.capture.audit.operator_calls import tensors_of
 from deepscope.capture.audit.row_reads import PartlyRead
 from deepscope.capture.audit.watch import Watch
 from deepscope.capture.lines import UserCode

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from audited_programs import looked_at_all, recorded_and_looked_at, training
-from deepscope.capture.audit.unseen_uses import UnseenUses, foreign_extensions
+from deepscope.capture.audit.hooks import UnseenUses, foreign_extensions
 from deepscope.trace.format.audit import UnusedResults
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.flow import Flow, Returned, tensors_of
-from deepscope.capture.audit.operator_facts import is_strided
+from deepscope.capture.audit.flow import Flow, Observer
+from deepscope.capture.audit.operator_calls import OperatorCall, is_strided, key_of, keys_of, tensors_of
 from deepscope.capture.audit.operator_rows import reads_shape_alone
-from deepscope.trace.format.audit import OperatorChoice
+from deepscope.capture.audit.step_work import StepWork
+from deepscope.trace.format.audit import CheaperOperator, OperatorChoice
 
 PRODUCTS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2), "aten::mv": (0, 1)}
 """Which arguments of a product are multiplied."""
@@ -37,6 +40,10 @@ _NEEDED: dict[OperatorChoice, float] = {"values": 0.55, "symmetric": 0.3, "inver
 """What the cheaper operator took of the other one's time (docs/findings/DS047.md)."""
 _SYMMETRY = 1e-5
 """Relative to the largest element."""
+_LEAST_NEEDED, _MOST_NEEDED = 0.05, 0.6
+"""Of an operator's time: a cheaper one does not take less, and one that takes more is not worth a change."""
+OF_LIBRARIES = frozenset({"gelu"})
+"""What a library's configuration may choose another operator for."""
 
 
 class Choice(NamedTuple):
@@ -96,13 +103,11 @@ class _Result:
         )
 
 
-class CheaperOperators:
+class CheaperOperators(Observer[_Result]):
     """Of the first step's forward work."""
 
     def __init__(self, flow: Flow) -> None:
-        self._flow = flow
-        self._results: dict[int, _Result] = {}
-        """By storage."""
+        super().__init__(flow)
         self._made: dict[int, list[_Result]] = {}
         """By operation."""
         self._inner: dict[int, int] = {}
@@ -120,39 +125,39 @@ class CheaperOperators:
         self._complex: set[int] = set()
         self._symmetric: set[int] = set()
 
-    def note(self, added: range, returned: Returned, *, makes: bool) -> None:
-        """A forward operator has returned; `makes`: whether it is work of the first step."""
-        number = added[0] if len(added) == 1 else -1
-        if number >= 0 and any(one.is_complex() for one in tensors_of((returned.result,))):
+    def note(self, call: OperatorCall) -> None:
+        """It may read a result that is followed, or make one."""
+        number = call.number
+        if number >= 0 and any(one.is_complex() for one in tensors_of((call.result,))):
             self._complex.add(number)
-        if reads_shape_alone(returned.name) or returned.is_view:
+        if reads_shape_alone(call.name) or call.is_view:
             return
-        if self._results:
-            self._note_reads(number, returned)
-        if makes and number >= 0:
-            self._note_made(number, returned.name, returned)
+        if self._held:
+            self._note_reads(call)
+        if call.is_of_first_step and number >= 0:
+            self._note_made(call)
 
-    def all(self, readers: Mapping[int, Sequence[int]]) -> Iterator[Choice]:
-        """What was found; an operation may be a member of several. `readers`: as of `StepWork`."""
+    def choices(self, work: StepWork) -> Iterator[Choice]:
+        """What was found; an operation may be a member of several."""
         for number, share in self._nonzero.items():
             if share:
                 yield Choice("zeros", number, frozenset({number}), _PER_NONZERO * share)
         for number, results in self._made.items():
-            if all(self._is_followed(one) for one in results):
+            if all(self._flow.is_let_go(one.storage) and not one.is_changed for one in results):
                 yield from self._choices_of(number, results)
         for number in self._fourier:
-            behind = self._complex_behind(number, readers)
+            behind = self._complex_behind(number, work)
             if not behind.isdisjoint(self._back):  # else somebody may want all frequencies
-                operations = self._flow.operations
+                operations = work.operations
                 whole = operations[number].result_bytes
                 large = frozenset(one for one in behind if operations[one].result_bytes * 2 > whole)
                 yield Choice("real", number, large, _NEEDED["real"])
 
-    def _note_reads(self, number: int, returned: Returned) -> None:
-        written = set(self._flow.keys_of(returned.written()))
-        for place, argument in enumerate(returned.given):
+    def _note_reads(self, call: OperatorCall) -> None:
+        written = set(keys_of(call.written))
+        for place, argument in enumerate(call.given):
             for tensor in tensors_of((argument,)):
-                result = self._results.get(self._flow.key_of(tensor))
+                result = self._held_of(tensor)
                 if result is None:
                     continue
                 if result.storage in written or not is_strided(tensor):
@@ -161,11 +166,11 @@ class CheaperOperators:
                     part = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()))
                     result.parts[part] = tensor.numel()
                 else:
-                    result.readers.append(_Read(number, returned.name, place, tuple(tensor.shape)))
+                    result.readers.append(_Read(call.number, call.name, place, tuple(tensor.shape)))
 
-    def _note_made(self, number: int, name: str, returned: Returned) -> None:
-        args = returned.args
-        made = [one for one in tensors_of((returned.result,)) if is_strided(one)]
+    def _note_made(self, call: OperatorCall) -> None:
+        number, name, args = call.number, call.name, call.args
+        made = [one for one in tensors_of((call.result,)) if is_strided(one)]
         if name == _COPY and not args[0].is_complex() and number in self._complex:
             self._from_real.add(number)
         if name == _FOURIER and args[3:4] == (False,):
@@ -183,24 +188,19 @@ class CheaperOperators:
             shares = [self._nonzero_share(args[place]) for place in factors]
             if min(shares) <= _MOST_NONZERO:
                 self._nonzero[number] = min(shares)
-        self._made[number] = [_Result(self._flow.key_of(one), one) for one in made]
-        self._results.update((one.storage, one) for one in self._made[number] if one.storage)
+        self._made[number] = [_Result(key_of(one), one) for one in made]
+        self._held.update((one.storage, one) for one in self._made[number] if one.storage)
 
     def _nonzero_share(self, matrix: torch.Tensor) -> float:
         """1 where it is not counted."""
         is_given = is_strided(matrix) and not matrix.requires_grad and matrix.is_floating_point()
         if not is_given or matrix.dim() < 2 or matrix.numel() < _LEAST_ELEMENTS:
             return 1.0
-        key = (self._flow.key_of(matrix), matrix._version, matrix.storage_offset())
+        key = (key_of(matrix), matrix._version, matrix.storage_offset())
         if key not in self._counted:
             with torch_compat.without_modes(), torch.no_grad():
                 self._counted[key] = int(torch.count_nonzero(matrix)) / matrix.numel()
         return self._counted[key]
-
-    def _is_followed(self, result: _Result) -> bool:
-        flow = self._flow
-        is_hidden = flow.is_used_unseen(result.storage) or not flow.is_gone(result.storage)
-        return not result.is_changed and not is_hidden
 
     def _choices_of(self, number: int, results: list[_Result]) -> Iterator[Choice]:
         one, name = self._flow.operations[number], self._flow.operations[number].name
@@ -236,12 +236,12 @@ class CheaperOperators:
         needed = inner * free * outer / max(elements * (inner + free), 1)
         yield Choice("order", number, frozenset({number, reader.number}), needed)
 
-    def _complex_behind(self, first: int, readers: Mapping[int, Sequence[int]]) -> set[int]:
+    def _complex_behind(self, first: int, work: StepWork) -> set[int]:
         """A transform, and what the first step computes of its complex numbers."""
-        operations = self._flow.operations
+        operations = work.operations
         found, left = {first}, [first]
         while left:
-            for number in readers.get(left.pop(), ()):
+            for number in work.readers[left.pop()]:
                 is_complex = number in self._complex or operations[number].name.startswith("aten::_fft_")
                 if is_complex and number not in found and not operations[number].step:
                     found.add(number)
@@ -253,3 +253,48 @@ def _is_symmetric(matrix: torch.Tensor) -> bool:
     """Whether a matrix, or each of a batch, is its own (conjugate) transpose."""
     with torch_compat.without_modes(), torch.no_grad():
         return bool((matrix - matrix.mH).abs().amax() <= _SYMMETRY * matrix.abs().amax()) if matrix.numel() else False
+
+
+def cheaper_operators(
+    work: StepWork, sources: Sequence[Callable[[StepWork], Iterator[Choice]]], repeats: Set[int]
+) -> list[CheaperOperator]:
+    """Of the first step, by line and kind, without what is done again (`repeats`); the first of `sources` wins."""
+    operations = work.operations
+    mine = {number for number, _ in work.forward}
+    groups: dict[tuple[int, OperatorChoice], list[Choice]] = defaultdict(list)
+    claimed = {number for number in mine if _is_of_one_hot(work, number)}  # `broadcasts` has these
+    for one in chain.from_iterable(choices_of(work) for choices_of in sources):
+        is_free = one.members <= mine and claimed.isdisjoint(one.members)
+        if is_free and one.number in work.live and one.number not in repeats and one.needed <= _MOST_NEEDED:
+            claimed |= one.members
+            groups[work.place_of(one.number), one.kind].append(one)
+    found = []
+    for (place, kind), choices in groups.items():
+        first = max(choices, key=lambda one: operations[one.number].result_bytes)
+        largest = operations[first.number]
+        is_of_library = kind in OF_LIBRARIES and not largest.site.is_direct
+        members = {number for one in choices for number in one.members}
+        others = {work.place_of(number) for one in choices for number in mine.intersection(one.others)}
+        found.append(
+            CheaperOperator(
+                place=place,
+                kind=kind,
+                name=largest.name,
+                shape=list(largest.shape),
+                times=len(choices),
+                module=largest.site.modules[-1] if is_of_library and largest.site.modules else "",
+                different=first.different,
+                needed=max(_LEAST_NEEDED, *(one.needed for one in choices)),
+                others=sorted(others - {place}),
+                operators=work.uses(members),
+                backward=work.backward_uses_of_nodes(members),
+            )
+        )
+    return found
+
+
+def _is_of_one_hot(work: StepWork, number: int) -> bool:
+    """Whether an operation is a product with one-hot vectors, or with a copy of these."""
+    operations, inputs = work.operations, work.operations[number].inputs
+    sources = inputs.union(*(operations[one].inputs for one in inputs))
+    return operations[number].name in PRODUCTS and any(operations[one].ones for one in sources)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from types import CodeType
 from typing import NamedTuple
 
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.flow import Flow, Returned, tensors_of, values_of
-from deepscope.capture.audit.operator_facts import is_plain
+from deepscope.capture.audit.flow import Flow, Observer
+from deepscope.capture.audit.operator_calls import OperatorCall, is_plain, key_of, tensors_of, values_of
+from deepscope.capture.audit.step_work import StepWork
+from deepscope.trace.format.audit import SameWork
 
 _numpy = torch.Tensor.numpy
 """As it is before `UnseenUses` takes its place."""
@@ -23,15 +27,15 @@ Value = Hashable
 """Equal for two tensors that hold the same because they were computed in the same way."""
 
 
-def computed_value(returned: Returned, of_tensor: Callable[[torch.Tensor], Value | None]) -> Value | None:
+def computed_value(call: OperatorCall, of_tensor: Callable[[torch.Tensor], Value | None]) -> Value | None:
     """The value of what a call computes of its arguments' values; None where one is None, or where it may differ.
 
     `of_tensor`: the value of a tensor's storage, which is read as the tensor lies in it.
     """
-    if returned.facts.is_opaque or returned.facts.reads_to_host or returned.draws():
+    if call.schema.is_opaque or call.schema.reads_to_host or call.draws():
         return None
-    parts: list[Value] = [returned.name]
-    for one in (*returned.args, *sorted(returned.kwargs.items())):
+    parts: list[Value] = [call.name]
+    for one in (*call.args, *sorted(call.kwargs.items())):
         tensors = list(tensors_of(one if isinstance(one, (list, tuple)) else (one,)))
         if not tensors:
             parts.append(repr(one))
@@ -81,13 +85,13 @@ class _Made(NamedTuple):
     result_bytes: int
 
 
-class Constants:
-    """Of some steps; `fixed` are the storages that no step changes."""
+class Constants(Observer[Value]):
+    """Of some steps: how bytes came about, only of those that are the same in each step."""
 
     def __init__(self, flow: Flow, fixed: Iterable[int]) -> None:
-        self._flow = flow
-        self._values: dict[int, Value] = {key: ("fixed", key) for key in fixed}
-        """By storage: how its bytes came about; only of those that are the same in each step."""
+        """`fixed`: the storages that no step changes."""
+        super().__init__(flow)
+        self._held = {key: ("fixed", key) for key in fixed}
         self._given: dict[Value, frozenset[int]] = {}
         """The storages from before these steps that a value is computed from, those of `fixed` apart."""
         self._made: list[tuple[int, Value, list[int]]] = []
@@ -97,16 +101,17 @@ class Constants:
         self._spoiled: dict[int, int] = {}
         """By storage: the last operation that wrote to it what differs from step to step."""
 
-    def build(self, tensor: torch.Tensor, path: int, step: int) -> None:
+    def build(self, call: OperatorCall) -> None:
         """A line has made a tensor of numbers of Python's or NumPy's, or one that shares these."""
-        key = self._flow.key_of(tensor) if is_plain(tensor) else 0
+        tensor: torch.Tensor = call.result
+        key = key_of(tensor) if is_plain(tensor) else 0
         if not key or self._flow.writers_of(tensor):
             return
         value = self._value_of_bytes(tensor)
         if value is not None:
-            self._values[key] = value
+            self._held[key] = value
         if tensor.dim():
-            self._built[key] = _Made(path, step, value, tensor.numel() * tensor.element_size())
+            self._built[key] = _Made(call.site.path, call.step, value, tensor.numel() * tensor.element_size())
 
     def built(self) -> list[Built]:
         """Of the first step."""
@@ -138,21 +143,21 @@ class Constants:
         self._given[value] = frozenset()
         return value
 
-    def note(self, number: int, returned: Returned) -> None:
-        """An operator has returned, outside of backward passes."""
-        value = self._value_of(returned)
-        changed = (returned.result, *returned.written())
+    def note(self, call: OperatorCall) -> None:
+        """What data loaders compute is not followed."""
+        if call.number < 0 or call.site.is_loading:
+            return
+        value = self._value_of(call)
+        changed = (call.result, *call.written)
         written = [key for one in tensors_of(changed) if (key := self._key_of(one))]
-        if value is None:
-            for key in written:
-                self._values.pop(key, None)
-                self._spoiled[key] = number
-            return
-        if not written:
-            return
         for key in written:
-            self._values[key] = value
-        self._made.append((number, value, written))
+            if value is None:
+                self._held.pop(key, None)
+                self._spoiled[key] = call.number
+            else:
+                self._held[key] = value
+        if value is not None and written:
+            self._made.append((call.number, value, written))
 
     def same(self) -> dict[int, bool]:
         """The operations of the first step that the second one has, too, and whose results nothing changes.
@@ -173,17 +178,17 @@ class Constants:
     def _key_of(self, tensor: torch.Tensor) -> int:
         """The number of a tensor's storage; of a sparse one that of what it keeps, less than 0. 0 without one."""
         if not is_plain(tensor) or tensor.layout not in _SPARSE:
-            return self._flow.key_of(tensor)
+            return key_of(tensor)
         values = values_of(tensor)
         self._flow.writers_of(values)  # no other storage gets its number from now on
-        return -self._flow.key_of(values)
+        return -key_of(values)
 
-    def _value_of(self, returned: Returned) -> Value | None:
+    def _value_of(self, call: OperatorCall) -> Value | None:
         given: set[int] = set()
 
         def of_tensor(tensor: torch.Tensor) -> Value | None:
             key = self._key_of(tensor)
-            value = self._values.get(key)
+            value = self._held.get(key)
             if key in self._built and not self._has_same_bytes(key, tensor):
                 return None
             if value is None and self._flow.is_untouched(key):
@@ -194,24 +199,80 @@ class Constants:
             given.update(self._given.get(value, ()))
             return value
 
-        result = computed_value(returned, of_tensor)
+        result = computed_value(call, of_tensor)
         if result is not None:
             self._given[result] = frozenset(given)
         return result
 
 
-def fixed_storages(
-    flow: Flow, modules: Iterable[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]
-) -> set[int]:
+def fixed_storages(modules: Sequence[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
     """The storages of the modules' parameters and buffers that no optimizer changes."""
-    changed = {id(one) for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]}
-    found = set()
-    for module in modules:
-        fields = module.__dict__
-        for name in ("_parameters", "_buffers"):
-            for tensor in (fields.get(name) or {}).values():
-                if isinstance(tensor, torch.Tensor) and id(tensor) not in changed:
-                    key = flow.key_of(tensor)
-                    if key:
-                        found.add(key)
-    return found
+    changed = {id(one) for one in _stepped(optimizers)}
+    held = [one for field in ("_parameters", "_buffers") for one in _fields(modules, field)]
+    return {key for one in held if id(one) not in changed and (key := key_of(one))}
+
+
+def parameter_storages(modules: Sequence[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
+    """The storages of the parameters that modules have, or that optimizers step."""
+    return {key for one in (*_fields(modules, "_parameters"), *_stepped(optimizers)) if (key := key_of(one))}
+
+
+def _fields(modules: Sequence[torch.nn.Module], field: str) -> list[torch.Tensor]:
+    values = [one for module in modules for one in (module.__dict__.get(field) or {}).values()]
+    return [one for one in values if isinstance(one, torch.Tensor)]
+
+
+def _stepped(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
+    values = [one for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]]
+    return [one for one in values if isinstance(one, torch.Tensor)]
+
+
+def same_work(work: StepWork, constants: Mapping[int, bool], all_built: Iterable[Built]) -> list[SameWork]:
+    """Of the first step, by function, the most bytes first; `constants`: as of `Constants.same`."""
+    operations, paths = work.operations, work.paths
+    same = {number: given for number, given in constants.items() if work.path_of(number)}
+    built = [one for one in all_built if paths[one.path]]
+    by_function: dict[CodeType, list[int]] = defaultdict(list)
+    for number in same:
+        by_function[work.path_of(number)[-1][0]].append(number)
+    others = {
+        *(
+            one.site.path
+            for number, one in enumerate(operations)
+            if one.step == 0 and one.computes and number not in same
+        ),
+        *(one.path for one in built if not one.is_same),
+    }
+    other_lines = {entry for path in others for entry in paths[path]}
+    other_functions = {code for code, _ in other_lines}
+    made: dict[CodeType, list[Built]] = defaultdict(list)
+    for one in built:
+        if one.is_same and paths[one.path][-1] not in other_lines:
+            made[paths[one.path][-1][0]].append(one)
+    found = []
+    for code in dict.fromkeys((*by_function, *made)):
+        numbers, mine = by_function[code], made[code]
+        weights: Counter[int] = Counter()
+        for path, size in [
+            *((operations[number].site.path, operations[number].result_bytes) for number in numbers),
+            *((one.path, one.result_bytes) for one in mine),
+        ]:
+            weights[work.places.number_of(paths[path][-1])] += size + 1
+        callers = {entry for one in mine for entry in paths[one.path][-2:-1]}
+        forward = [
+            (number, one)
+            for number, one in enumerate(operations)
+            if one.step == 0 and one.pass_number < 0 and paths[one.site.path] and paths[one.site.path][-1][0] is code
+        ]
+        found.append(
+            SameWork(
+                place=weights.most_common(1)[0][0],
+                result_bytes=work.bytes_of(numbers) + sum(one.result_bytes for one in mine),
+                given=any(same[number] for number in numbers),
+                operators=work.uses_among(forward, set(same)),
+                built=sorted({work.places.number_of(paths[one.path][-1]) for one in mine}),
+                callers=sorted(map(work.places.number_of, callers if callers.isdisjoint(other_lines) else ())),
+                whole=bool(mine) and code not in other_functions,
+            )
+        )
+    return sorted(found, key=lambda one: -one.result_bytes)

@@ -1,164 +1,21 @@
-"""Which operators copy, and whether somebody needs the other layout of a copy."""
+"""Copies that lines make, and those of them that nobody needs."""
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
+from bisect import bisect
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.flow import Flow, Returned, tensors_of, untyped_storage
-from deepscope.capture.audit.operator_facts import is_plain
-
-Strides = tuple[int, ...]
-_View = tuple[int, tuple[int, ...], Strides, int]
-"""A tensor's storage, shape, strides and offset."""
-
-_LEAST_RUN = 64
-"""Operators by element are as fast on an expanded tensor if so many of its elements lie in a row."""
-_PRODUCTS = frozenset(f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm"))
-_ATTENTION = "aten::_scaled_dot_product_"
-_ARITHMETIC = frozenset(f"aten::{name}{tail}" for name in ("add", "sub", "mul", "div") for tail in ("", "_"))
-_BY_PLACE = frozenset({"aten::as_strided"})
-"""Views whose arguments say where in the storage they are."""
-_POINTWISE = getattr(torch.Tag, "pointwise", None)
-
-
-class SourceLayout:
-    """The tensors that view a copy, each with the strides it would have if the source had not been copied.
-
-    Results of attention lie as its queries do, and so count as well.
-    """
-
-    def __init__(self, flow: Flow, copied: torch.Tensor, strides: Strides) -> None:
-        self._flow = flow
-        self.results: set[int] = set()
-        """The storages of results that would lie otherwise."""
-        self._strides: dict[_View, Strides] = {self._view(copied): strides}
-        self._copied = self._view(copied)[0]
-
-    def follow(self, returned: Returned) -> bool:
-        """A view was made; False if the source has none like it."""
-        views = None if returned.name in _BY_PLACE else self._on_source(returned)
-        if views is None:
-            return False
-        for tensor, other in zip(tensors_of((returned.result,)), views, strict=True):
-            self._strides[self._view(tensor)] = other.stride()
-        return True
-
-    def suits(self, returned: Returned) -> bool:
-        """Whether an operator reads the source as fast as the copy, and its results lie as they do or are followed."""
-        if not all(self._is_as_fast(one, returned) for one in tensors_of(returned.given)):
-            return False
-        others = self._on_source(returned)
-        results = list(tensors_of((returned.result,)))
-        if others is None or len(others) != len(results):
-            return False
-        differing = [pair for pair in zip(results, others, strict=True) if pair[0].stride() != pair[1].stride()]
-        for tensor, other in differing:
-            self.results.add(self._flow.key_of(tensor))
-            self._strides[self._view(tensor)] = other.stride()
-        return not differing or returned.name.startswith(_ATTENTION)
-
-    def _is_as_fast(self, tensor: torch.Tensor, returned: Returned) -> bool:
-        if not self._is_followed(tensor):
-            return True
-        strides = self._strides.get(self._view(tensor))
-        return strides is not None and _is_as_fast(returned.name, returned.function, tuple(tensor.shape), strides)
-
-    def _is_followed(self, tensor: torch.Tensor) -> bool:
-        key = self._flow.key_of(tensor)
-        return key == self._copied or key in self.results
-
-    def _view(self, tensor: torch.Tensor) -> _View:
-        return self._flow.key_of(tensor), tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
-
-    def _on_source(self, returned: Returned) -> list[torch.Tensor] | None:
-        """The results on tensors without bytes that lie as the source does; None where it cannot be said."""
-        try:
-            with torch_compat.without_modes():
-                args = [self._without_bytes(one) for one in returned.args]
-                named = {key: self._without_bytes(one) for key, one in returned.kwargs.items()}
-                return list(tensors_of((returned.function(*args, **named),)))
-        except Exception:  # noqa: BLE001 - no such view, or no version for tensors without bytes
-            return None
-
-    def _without_bytes(self, value: Any) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(self._without_bytes(one) for one in value)
-        if not isinstance(value, torch.Tensor):
-            return value
-        strides = self._strides[self._view(value)] if self._is_followed(value) else value.stride()
-        return torch.empty_strided(value.shape, strides, dtype=value.dtype, device="meta")
-
-
-def source_strides(source: torch.Tensor, copied: torch.Tensor) -> Strides | None:
-    """The strides of a tensor, expanded to the shape of a copy that may repeat it; None where that is not possible."""
-    try:
-        with torch_compat.without_modes():
-            lying = torch.empty_strided(source.shape, source.stride(), dtype=source.dtype, device="meta")
-            return tuple(lying.expand(copied.shape).stride())
-    except RuntimeError:
-        return None
-
-
-def is_laid_out_alike(source: torch.Tensor, copied: torch.Tensor) -> bool:
-    """Whether both have the same shape and strides, those of dimensions with one element apart."""
-    dimensions = [_dimensions(one.shape, one.stride()) for one in (source, copied)]
-    return source.shape == copied.shape and dimensions[0] == dimensions[1]
-
-
-def _is_as_fast(name: str, function: Any, shape: tuple[int, ...], strides: Strides) -> bool:
-    dimensions = _dimensions(shape, strides)
-    if _run(dimensions, 1) == math.prod(shape):
-        return True
-    if name in _PRODUCTS:
-        return _is_matrix(shape, strides)
-    if name.startswith(_ATTENTION):
-        return strides[-1:] == (1,)
-    is_pointwise = _POINTWISE in getattr(function, "tags", ())
-    return is_pointwise and _is_expanded(dimensions, is_arithmetic=name in _ARITHMETIC)
-
-
-def _is_matrix(shape: tuple[int, ...], strides: Strides) -> bool:
-    """Whether BLAS takes it as it is, or as the transposed of another."""
-    if len(shape) < 2:
-        return False
-    (rows, columns), (by_row, by_column) = shape[-2:], strides[-2:]
-    return (by_column == 1 and by_row >= max(1, columns)) or (by_row == 1 and by_column >= max(1, rows))
-
-
-def _is_expanded(dimensions: list[tuple[int, int]], *, is_arithmetic: bool) -> bool:
-    """Whether it has the elements of a smaller tensor several times, in their order, with long runs of them.
-
-    Runs of one element take arithmetic alone, which has loops of its own for them.
-    """
-    expanded = [size for size, stride in dimensions if stride == 0]
-    distinct = [stride for _, stride in dimensions if stride]
-    if not expanded or distinct != sorted(distinct, reverse=True):
-        return False
-    if dimensions[-1][1] == 0:
-        return is_arithmetic and _run(dimensions, 0) >= _LEAST_RUN
-    return _run(dimensions, 1) >= _LEAST_RUN
-
-
-def _run(dimensions: list[tuple[int, int]], step: int) -> int:
-    """How many elements at the end lie `step` apart from each other."""
-    length = 1
-    for size, stride in reversed(dimensions):
-        if stride != step * length:
-            break
-        length *= size
-    return length
-
-
-def _dimensions(shape: Iterable[int], strides: Iterable[int]) -> list[tuple[int, int]]:
-    """Sizes and strides of the dimensions that have more than one element."""
-    return [(size, stride) for size, stride in zip(shape, strides, strict=True) if size != 1]
-
+from deepscope.capture.audit.call_paths import PathEntry
+from deepscope.capture.audit.copy_strides import SourceLayout, is_laid_out_alike, source_strides
+from deepscope.capture.audit.flow import Flow, Observer
+from deepscope.capture.audit.operator_calls import OperatorCall, is_plain, key_of, keys_of, untyped_storage
+from deepscope.capture.audit.repeated_work import joined_chains
+from deepscope.capture.audit.step_work import StepWork
+from deepscope.trace.format.audit import CopyNeed, NeedlessCopies
 
 _COPYING = frozenset({"aten::clone", "aten::repeat", "aten::_to_copy"})
 _INTO_NEW_STORAGE = "aten::copy_"
@@ -213,22 +70,32 @@ class Copy:
         """Whether the source's storage had gone when the copy was read."""
 
 
-class Copies:
-    """Of the first step; `parameters` are the storages of parameters."""
+class Copies(Observer[Copy]):
+    """Of the first step, those that lines of the user's make."""
 
     def __init__(self, flow: Flow, parameters: Iterable[int]) -> None:
+        """`parameters`: the storages of all."""
+        super().__init__(flow)
         self.all: list[Copy] = []
-        self._flow = flow
         self._parameters = frozenset(parameters)
         self._of_result: dict[int, list[Copy]] = defaultdict(list)
         self._of_source: dict[int, list[Copy]] = defaultdict(list)
 
-    def note(self, added: range, returned: Returned, *, may_begin: bool) -> None:
-        """An operator has returned; `may_begin`: whether it may be a copy that a line of the first step makes."""
+    def note(self, call: OperatorCall) -> None:
+        """It may be a copy, or read one, or write to one or to a source."""
+        self.note_backward(call)
+        if call.is_of_first_step and call.site.is_direct and call.number >= 0:
+            self._begin(call)
+
+    def note_backward(self, call: OperatorCall) -> None:
+        """It may read a copy, or write to one or to a source."""
         if self._of_result:
-            self._follow(added, returned)
-        if may_begin and len(added) == 1:
-            self._begin(added[0], returned)
+            self._follow(call)
+
+    @property
+    def numbers(self) -> set[int]:
+        """The operations that copy."""
+        return {one.number for one in self.all}
 
     def is_only_read(self, one: Copy) -> bool:
         """Whether a copy was read and let go of, and nobody wrote to it, or may have."""
@@ -242,48 +109,47 @@ class Copies:
         is_known = one.is_known or (one.is_torchs and self._flow.is_gone(one.source))
         return is_known and not self._flow.is_used_unseen(one.source)
 
-    def _follow(self, added: range, returned: Returned) -> None:
-        facts, keys_of = returned.facts, self._flow.keys_of
-        number = added[-1] if added else -1
+    def _follow(self, call: OperatorCall) -> None:
+        schema, number = call.schema, call.numbers[-1] if call.numbers else -1
         written: set[int] = set()
-        if not facts.is_view:
-            changed = returned.given if facts.is_opaque else returned.written()
-            written.update(keys_of((returned.result, *changed)))
+        if not schema.is_view:
+            changed = call.given if schema.is_opaque else call.written
+            written.update(keys_of((call.result, *changed)))
         for key in written:
             for one in self._of_source.get(key, ()):
                 one.changed_at = number if one.changed_at is None else one.changed_at
             for one in self._of_result.get(key, ()):
-                is_begun = returned.name == _TAKES_STORAGE and not one.reader
+                is_begun = call.name == _TAKES_STORAGE and not one.reader
                 one.is_changed |= not is_begun
-        read = set(keys_of(returned.given)) - written
+        read = set(keys_of(call.given)) - written
         for one in {copied.number: copied for key in read for copied in self._of_result.get(key, ())}.values():
-            if not facts.is_view:
-                self._read(one, number, returned)
-            elif one.layout is not None and not one.layout.follow(returned):
+            if not schema.is_view:
+                self._read(one, number, call)
+            elif one.layout is not None and not one.layout.follow(call):
                 one.layout = None
 
-    def _read(self, copied: Copy, number: int, returned: Returned) -> None:
+    def _read(self, copied: Copy, number: int, call: OperatorCall) -> None:
         copied.last_read = number
-        copied.reader = copied.reader or returned.name
+        copied.reader = copied.reader or call.name
         copied.outlives_source |= self._flow.is_gone(copied.source)
         if copied.layout is None:
             return
-        if copied.layout.suits(returned):
+        if copied.layout.suits(call):
             for key in copied.layout.results:
                 if copied not in self._of_result[key]:
                     self._of_result[key].append(copied)
         else:
             copied.layout = None
 
-    def _begin(self, number: int, returned: Returned) -> None:
-        name = returned.name
+    def _begin(self, call: OperatorCall) -> None:
+        name = call.name
         if name in _COPYING:
-            source, result = returned.args[0], returned.result
-        elif name == _INTO_NEW_STORAGE and returned.args[0].dtype == torch.uint8:
-            result, source = returned.args[:2]
+            source, result = call.args[0], call.result
+        elif name == _INTO_NEW_STORAGE and call.args[0].dtype == torch.uint8:
+            result, source = call.args[:2]
         else:
             return
-        found = self._copy_of(number, source, result, name)
+        found = self._copy_of(call.number, source, result, name)
         if found is not None:
             self.all.append(found)
             self._of_result[found.result].append(found)
@@ -293,7 +159,7 @@ class Copies:
         flow = self._flow
         if not (_has_own_bytes(source) and _has_own_bytes(result) and result.numel()):
             return None
-        read, made = flow.key_of(source), flow.key_of(result)
+        read, made = key_of(source), key_of(result)
         is_cast = (source.dtype, source.device) != (result.dtype, result.device)
         if not read or not made or read == made or (is_cast and torch_compat.is_in_autocast()):
             return None  # casts of autocast's have a rule of their own
@@ -308,7 +174,7 @@ class Copies:
         found.is_alike = not is_cast and is_laid_out_alike(source, result)
         strides = None if is_cast or found.is_alike else source_strides(source, result)
         if strides is not None:
-            found.layout = SourceLayout(flow, result, strides)
+            found.layout = SourceLayout(result, strides)
         return found
 
 
@@ -317,11 +183,92 @@ def _has_own_bytes(tensor: torch.Tensor) -> bool:
     return is_plain(tensor) and not (tensor.is_nested or tensor.is_conj() or tensor.is_neg())
 
 
-def parameter_storages(
-    flow: Flow, modules: Iterable[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]
-) -> set[int]:
-    """The storages of the parameters that modules have, or that optimizers step."""
-    lists = [(module.__dict__.get("_parameters") or {}).values() for module in modules]
-    lists += [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
-    keys = (flow.key_of(one) for parameters in lists for one in parameters if isinstance(one, torch.Tensor))
-    return {key for key in keys if key}
+def needless_copies(work: StepWork, made: Copies, constants: Iterable[int]) -> list[NeedlessCopies]:
+    """Of the first step, by line, the largest first; `constants`: operations that are reported as such."""
+    operations, others = work.operations, set(constants)
+    needs: dict[int, CopyNeed] = dict.fromkeys(_repeated(work, made), "once")
+    needs.update(_without_a_need(made))
+    groups: dict[tuple[int, CopyNeed], list[Copy]] = defaultdict(list)
+    for one in made.all:
+        if one.number in needs and one.number in work.live and one.number not in others:
+            place = work.place_of(one.number)
+            groups[place, needs[one.number]].append(one)
+    found = []
+    for (place, need), copies in groups.items():
+        numbers = {one.number for one in copies}
+        largest = max(copies, key=lambda one: operations[one.number].result_bytes)
+        found.append(
+            NeedlessCopies(
+                place=place,
+                name=operations[largest.number].name,
+                need=need,
+                reader=largest.reader,
+                shape=list(operations[largest.number].shape),
+                times=len(copies),
+                result_bytes=work.bytes_of(numbers),
+                operators=work.uses(numbers),
+            )
+        )
+    return sorted([*found, *_grown(work)], key=lambda one: -one.result_bytes)
+
+
+def _grown(work: StepWork) -> list[NeedlessCopies]:
+    """Lines that join to what they have joined before."""
+    operations = work.operations
+    lines: dict[PathEntry, list[int]] = defaultdict(list)
+    for chain in joined_chains(work):
+        lines[work.path_of(chain[0])[-1]] += chain[1:]
+    return [
+        NeedlessCopies(
+            place=work.places.number_of(line),
+            name=operations[numbers[-1]].name,
+            need="grown",
+            shape=list(operations[numbers[-1]].shape),
+            times=len(numbers),
+            result_bytes=work.bytes_of(numbers),
+            operators=work.uses(set(numbers)),
+        )
+        for line, numbers in lines.items()
+    ]
+
+
+def _without_a_need(copies: Copies) -> dict[int, CopyNeed]:
+    """The copies in place of which their readers could read the source."""
+    found: list[tuple[Copy, CopyNeed]] = []
+    last_reads: dict[int, int] = {}
+    copied_bytes: Counter[int] = Counter()
+    for one in reversed(copies.all):  # a copy of a copy comes first, whose readers then read the source of both
+        last_read = max(one.last_read, last_reads.get(one.result, -1))
+        is_same_till_then = one.changed_at is None or one.changed_at > last_read
+        if not (copies.is_only_read(one) and copies.shows_changes(one) and is_same_till_then):
+            continue
+        if one.is_alike or one.layout is not None:
+            found.append((one, "none" if one.is_alike else "layout"))
+            last_reads[one.source] = max(last_read, last_reads.get(one.source, -1))
+            copied_bytes[one.source] += one.result_bytes
+    # Parts of a tensor may be copied so that the rest of it need not stay in memory.
+    return {
+        one.number: need
+        for one, need in found
+        if not one.outlives_source or copied_bytes[one.source] >= one.source_bytes
+    }
+
+
+def _repeated(work: StepWork, copies: Copies) -> list[int]:
+    """The copies that are as an earlier one of the same bytes is.
+
+    Where autograd has a node for both, there is no backward pass in between, which would let go of the first one's.
+    """
+    operations = work.operations
+    backward = [number for number, one in enumerate(operations) if one.pass_number >= 0]
+    seen: set[Hashable] = set()
+    found = []
+    for one in copies.all:
+        if not (copies.is_only_read(one) and copies.shows_changes(one)):
+            continue
+        has_node = operations[one.number].node >= 0
+        key = (one.recipe, has_node, bisect(backward, one.number) if has_node else -1)
+        if key in seen:
+            found.append(one.number)
+        seen.add(key)
+    return found

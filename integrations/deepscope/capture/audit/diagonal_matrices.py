@@ -6,16 +6,24 @@ The Cholesky factor and the inverse of a diagonal matrix are diagonal, and so ar
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.cheaper_operators import PRODUCTS, Choice
-from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of
-from deepscope.capture.audit.operator_facts import is_strided
+from deepscope.capture.audit.flow import Flow, Observer
+from deepscope.capture.audit.operator_calls import (
+    OperatorCall,
+    covers_storage,
+    is_strided,
+    key_of,
+    keys_of,
+    tensors_of,
+)
 from deepscope.capture.audit.operator_rows import is_by_element, reads_shape_alone
+from deepscope.capture.audit.step_work import StepWork
 
 _SOLVERS = {
     "aten::linalg_solve_triangular": (0, 1),
@@ -59,13 +67,11 @@ class _Matrix(NamedTuple):
     """Else it is what a library has computed of diagonal ones, element by element."""
 
 
-class DiagonalMatrices:
+class DiagonalMatrices(Observer[_Matrix]):
     """Of the first step's forward work."""
 
     def __init__(self, flow: Flow) -> None:
-        self._flow = flow
-        self._held: dict[int, _Matrix] = {}
-        """By storage."""
+        super().__init__(flow)
         self._given: dict[tuple[int, int, int, tuple[int, ...]], bool] = {}
         """Whether a matrix from before the steps is diagonal, by its storage, version, offset and shape."""
         self._made: dict[int, int] = {}
@@ -85,29 +91,25 @@ class DiagonalMatrices:
         self._from_outside: dict[int, int] = {}
         """By storage of a matrix from before the steps: the root, which is the first operation that it is given to."""
 
-    def note(self, added: range, returned: Returned, *, makes: bool, is_direct: bool) -> None:
-        """A forward operator has returned; `makes`: whether it is work of the first step.
-
-        `is_direct`: whether a line of the user's called it, and no library in between.
-        """
-        if reads_shape_alone(returned.name):
+    def note(self, call: OperatorCall) -> None:
+        """It may read such matrices, or make one."""
+        number, name = call.number, call.name
+        if reads_shape_alone(name):
             return
-        if returned.is_view:
-            if added:  # as `aten::_unsafe_view`
-                self._pass_on(added[0], returned)
+        if call.is_view:
+            if number >= 0:  # as `aten::_unsafe_view`
+                self._pass_on(number, call)
             return
-        written = list(self._flow.keys_of(returned.written()))
-        if not makes or len(added) != 1:
-            self._drop(written)
+        if not call.is_of_first_step or number < 0:
+            self._forget(call.written)
             return
-        number, name = added[0], returned.name
-        if self._reads_diagonals(returned):
+        if self._reads_diagonals(call):
             self._of_diagonals.add(number)
-        result = next((one for one in tensors_of((returned.result,)) if is_strided(one)), None)
-        matrices = [self._matrix(one, number, name) for one in returned.args]
+        result = next((one for one in tensors_of((call.result,)) if is_strided(one)), None)
+        matrices = [self._matrix(one, number, name) for one in call.args]
         known = [one for one in matrices if one is not None]
         is_costly = _is_costly(name, matrices)
-        is_diagonal = not written and result is not None and _makes_diagonal(name, returned, result, matrices)
+        is_diagonal = not call.written and result is not None and _makes_diagonal(name, call, result, matrices)
         if is_costly or is_diagonal:
             size = max((one.size for one in known), default=0) or (result.shape[-1] if result is not None else 0)
             root = self._join({one.root for one in known} or {number}, size)
@@ -116,18 +118,13 @@ class DiagonalMatrices:
                 self._costly.add(number)
                 self._through.add(number)
             self._hold(number, result, _Matrix(size, root) if is_diagonal else None)
-        elif not is_direct and self._goes_on(number, returned, result):
-            pass
-        else:
-            self._drop(written)
+        elif call.site.is_direct or not self._goes_on(number, call, result):
+            self._forget(call.written)
 
-    def all(self, readers: Mapping[int, Sequence[int]]) -> Iterator[Choice]:
-        """What would be work on vectors; `readers`: as of `StepWork`."""
-        flow, members = self._flow, set(self._through)
-        for number, key in sorted(self._made.items(), reverse=True):
-            is_hidden = flow.is_used_unseen(key) or not flow.is_gone(key)
-            if not is_hidden and (members | self._of_diagonals).issuperset(readers.get(number, ())):
-                members.add(number)
+    def choices(self, work: StepWork) -> Iterator[Choice]:
+        """What would be work on vectors."""
+        flow = self._flow
+        members = self._through | work.read_alone(self._made, self._through | self._of_diagonals)
         groups: dict[int, set[int]] = defaultdict(set)
         roots: dict[int, set[int]] = defaultdict(set)
         for number in members:
@@ -147,7 +144,7 @@ class DiagonalMatrices:
         """A diagonal matrix, or several, that an operator is given; `number`: its operation."""
         if not isinstance(value, torch.Tensor) or not is_strided(value) or not _is_square(value):
             return None
-        size, key = value.shape[-1], self._flow.key_of(value)
+        size, key = value.shape[-1], key_of(value)
         held = self._held.get(key)
         if held is not None:
             return held if held.is_diagonal and held.size == size and _lies_in_pieces(value) else None
@@ -169,24 +166,24 @@ class DiagonalMatrices:
                 self._given[known] = is_full and int(torch.count_nonzero(matrix)) == diagonal.numel()
         return self._given[known]
 
-    def _reads_diagonals(self, returned: Returned) -> bool:
-        given = [one for one in tensors_of(returned.given) if is_strided(one) and one.dim()]
-        held = [(one, matrix) for one in given if (matrix := self._held.get(self._flow.key_of(one))) is not None]
+    def _reads_diagonals(self, call: OperatorCall) -> bool:
+        given = [one for one in tensors_of(call.given) if is_strided(one) and one.dim()]
+        held = [(one, matrix) for one in given if (matrix := self._held_of(one)) is not None]
         return bool(held) and all(
             (one.shape[-1], one.stride()[-1]) == (matrix.size, matrix.size + 1) for one, matrix in held
         )
 
-    def _goes_on(self, number: int, returned: Returned, result: torch.Tensor | None) -> bool:
+    def _goes_on(self, number: int, call: OperatorCall, result: torch.Tensor | None) -> bool:
         """Whether a library goes through all elements of such matrices with this operation."""
-        whole = [one for one in tensors_of(returned.given) if _is_whole(one)]
-        known = [(self._held[key], one.numel()) for one in whole if (key := self._flow.key_of(one)) in self._held]
+        whole = [one for one in tensors_of(call.given) if _is_whole(one)]
+        known = [(held, one.numel()) for one in whole if (held := self._held_of(one)) is not None]
         if not known or result is None:
             return False
         size = max(one.size for one, _ in known)
-        if is_by_element(returned.name, returned.function) and result.numel() >= max(count for _, count in known):
+        if is_by_element(call.name, call.function) and result.numel() >= max(count for _, count in known):
             root = self._root_of[number] = self._join({one.root for one, _ in known}, size)
             self._hold(number, result, _Matrix(size, root, is_diagonal=False))
-        elif returned.name in _REDUCTIONS:
+        elif call.name in _REDUCTIONS:
             self._root_of[number] = self._join({one.root for one, _ in known}, size)
             self._through.add(number)
         else:
@@ -195,7 +192,7 @@ class DiagonalMatrices:
 
     def _hold(self, number: int, result: torch.Tensor | None, matrix: _Matrix | None) -> None:
         """Follow what an operation has made."""
-        key = 0 if result is None else self._flow.key_of(result)
+        key = 0 if result is None else key_of(result)
         is_followed = matrix is not None and (not matrix.is_diagonal or _lies_in_pieces(result))
         if result is None or not key:
             return
@@ -204,14 +201,10 @@ class DiagonalMatrices:
             self._held[key] = matrix
             self._made[number] = key
 
-    def _pass_on(self, number: int, returned: Returned) -> None:
-        key = next(self._flow.keys_of((returned.result,)), 0)
+    def _pass_on(self, number: int, call: OperatorCall) -> None:
+        key = next(keys_of((call.result,)), 0)
         if (held := self._held.get(key)) is not None:
             self._made[number], self._root_of[number] = key, held.root
-
-    def _drop(self, written: Sequence[int]) -> None:
-        for key in written:
-            self._held.pop(key, None)
 
     def _final(self, root: int) -> int:
         while root in self._parents:
@@ -234,9 +227,9 @@ def _is_costly(name: str, matrices: Sequence[_Matrix | None]) -> bool:
     return any(matrices[place] is not None for place in places)
 
 
-def _makes_diagonal(name: str, returned: Returned, result: torch.Tensor, matrices: Sequence[_Matrix | None]) -> bool:
+def _makes_diagonal(name: str, call: OperatorCall, result: torch.Tensor, matrices: Sequence[_Matrix | None]) -> bool:
     """Whether an operator's result is diagonal."""
-    args = returned.args
+    args = call.args
     one, other = (*(matrix is not None for matrix in matrices), False, False)[:2]
     if not _is_square(result):
         return False

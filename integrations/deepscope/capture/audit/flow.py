@@ -8,59 +8,35 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, TypeVar
 
 import torch
+import torch.utils.flop_counter  # the formulas that `flops_of` asks
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.operator_facts import DROPOUT, OperatorFacts, facts_of, is_plain
-from deepscope.capture.audit.places import OperatorCall
+from deepscope.capture.audit.call_paths import CallSite
+from deepscope.capture.audit.operator_calls import (
+    OperatorCall,
+    OperatorSchema,
+    covers_storage,
+    is_plain,
+    key_of,
+    keys_of,
+    schema_of,
+    tensors_of,
+    untyped_storage,
+    values_of,
+)
 
 _DOUBLE = frozenset({torch.float64, torch.complex128})
-untyped_storage = torch.Tensor.untyped_storage
-"""As it is before `UnseenUses` takes its place."""
-
-
-class Returned(NamedTuple):
-    """A call of an operator that has returned."""
-
-    facts: OperatorFacts
-    function: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    result: Any
-    is_view: bool
-    """Whether the result is a view of what was given, even if the operator's schema does not say so."""
-
-    @property
-    def name(self) -> str:
-        """`aten::mm`."""
-        return self.facts.name
-
-    @property
-    def given(self) -> tuple[Any, ...]:
-        """All arguments."""
-        return (*self.args, *self.kwargs.values())
-
-    def written(self) -> list[Any]:
-        """The arguments that it writes to."""
-        places = [self.args[place] for place in self.facts.writes if place < len(self.args)]
-        return places + [self.kwargs[name] for name in self.facts.writes_named if name in self.kwargs]
-
-    def draws(self) -> bool:
-        """Whether its result may differ from that of the same call; attention without dropout draws nothing."""
-        facts = self.facts
-        if not facts.is_random or facts.dropout < 0:
-            return facts.is_random
-        return bool(self.args[facts.dropout] if len(self.args) > facts.dropout else self.kwargs.get(DROPOUT, 0.0))
+_ONE_HOT = frozenset({"aten::scatter", "aten::scatter_"})
 
 
 class Operation:
     """One call of an operator that computes something."""
 
     __slots__ = (
-        "call",
         "flops",
         "forward_node",
         "forward_path",
@@ -72,17 +48,19 @@ class Operation:
         "is_sink",
         "name",
         "node",
+        "ones",
         "pass_number",
         "result",
         "result_bytes",
         "shape",
+        "site",
         "step",
         "widens",
     )
 
-    def __init__(self, name: str, call: OperatorCall, step: int) -> None:
+    def __init__(self, name: str, site: CallSite, step: int) -> None:
         self.name = name
-        self.call = call
+        self.site = site
         self.step = step
         self.inputs: set[int] = set()
         """The operations whose results it reads."""
@@ -93,6 +71,8 @@ class Operation:
         """Of the largest of its arguments."""
         self.shape: tuple[int, ...] = ()
         """Of its first result."""
+        self.ones = 0
+        """How many places of a tensor it sets to one, of the first step's own work; 0 for other operators."""
         self.is_double = self.widens = False
         """Whether it reads or makes tensors with 64 bits a number, and whether it makes them of others."""
         self.node = -1
@@ -107,7 +87,7 @@ class Operation:
         """Of the backward pass that it is a part of; -1 outside."""
         self.has_user_code = True
         """Whether the user's code may see its result; not so of autograd's own work in a backward pass."""
-        self.forward_path = call.path
+        self.forward_path = site.path
         """Of backward work, where its forward operator was called."""
 
     @property
@@ -141,48 +121,71 @@ class Flow:
         self._storages: dict[int, _Storage] = {}
         self._numbers: list[tuple[int, StorageWeakRef]] = []
         """Operations that made a tensor without dimensions, and its storage, since `use_unread_numbers`."""
-        self._facts: dict[Any, OperatorFacts] = {}
+        self._schemas: dict[Any, OperatorSchema] = {}
 
-    def add(self, returned: Returned, call: OperatorCall, step: int) -> range:
-        """A call that has returned; the numbers of its operations: one for each tensor of a list, none for a view."""
-        facts, first, given = returned.facts, len(self.operations), returned.given
-        if facts.is_view:
+    def add(
+        self,
+        function: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
+        *,
+        site: CallSite,
+        step: int,
+    ) -> OperatorCall:
+        """A call that a dispatch mode has seen."""
+        schema = self._schemas.get(function)
+        if schema is None:
+            schema = self._schemas[function] = schema_of(function)
+        first, given = len(self.operations), (*args, *kwargs.values())
+        written = schema.written(args, kwargs)
+        is_view = schema.is_view
+        if not (is_view or schema.writes or schema.writes_named):
+            key = next(keys_of((result,)), 0)
+            is_view = bool(key) and key in keys_of(given)
+        if schema.is_view:
             for tensor in tensors_of(given):
                 self._storage_of(tensor)
-            return range(first, first)
-        if facts.is_opaque and not facts.name.startswith("aten::"):
-            self.opaque[facts.name] = None
-        written = returned.written()
+        else:
+            self._add_all(schema, given, written, result, site=site, step=step)
+        numbers = range(first, len(self.operations))
+        call = OperatorCall(schema, function, args, kwargs, result, written, is_view, site, step, numbers)
+        if len(numbers) == 1:
+            self.operations[first].flops = torch_compat.flops_of(function, args, kwargs, result)
+            self.operations[first].ones = _ones_set(call) if call.is_of_first_step else 0
+        return call
+
+    def _add_all(
+        self,
+        schema: OperatorSchema,
+        given: Sequence[Any],
+        written: Sequence[Any],
+        result: Any,
+        *,
+        site: CallSite,
+        step: int,
+    ) -> None:
+        """Add one operation for each tensor of a list, else one."""
+        if schema.is_opaque and not schema.name.startswith("aten::"):
+            self.opaque[schema.name] = None
         lists = [one for one in given if isinstance(one, (list, tuple)) and one and isinstance(one[0], torch.Tensor)]
-        if facts.is_by_element and lists:
+        if schema.is_by_element and lists:
             count = len(lists[0])
             for place in range(count):
-                parts = [_elements(values, place, count) for values in (given, written, (returned.result,))]
-                self._add_one(Operation(facts.name, call, step), facts, *parts)
+                parts = [_elements(values, place, count) for values in (given, written, (result,))]
+                self._add_one(Operation(schema.name, site, step), schema, *parts)
         else:
-            changed = given if facts.is_opaque else written
-            self._add_one(Operation(facts.name, call, step), facts, given, changed, (returned.result,))
-        return range(first, len(self.operations))
-
-    def returned(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Returned:
-        """A call that a dispatch mode has seen, with what the operator's schema says."""
-        facts = self._facts.get(function)
-        if facts is None:
-            facts = self._facts[function] = facts_of(function)
-        is_view = facts.is_view
-        if not (is_view or facts.writes or facts.writes_named):
-            key = next(self.keys_of((result,)), 0)
-            is_view = bool(key) and key in self.keys_of((*args, *kwargs.values()))
-        return Returned(facts, function, args, kwargs, result, is_view)
+            changed = given if schema.is_opaque else written
+            self._add_one(Operation(schema.name, site, step), schema, given, changed, (result,))
 
     def _add_one(
-        self, operation: Operation, facts: OperatorFacts, given: Sequence[Any], written: Sequence[Any], result: Any
+        self, operation: Operation, schema: OperatorSchema, given: Sequence[Any], written: Sequence[Any], result: Any
     ) -> None:
-        operation.is_sink = facts.is_opaque or facts.reads_to_host or bool(facts.changed_statistics(given))
+        operation.is_sink = schema.is_opaque or schema.reads_to_host or bool(schema.changed_statistics(given))
         number = len(self.operations)
         self.operations.append(operation)
         changed = {id(one): one for one in tensors_of(written)}
-        replaced = {key for key, one in changed.items() if facts.replaces and covers_storage(one)}
+        replaced = {key for key, one in changed.items() if schema.replaces and covers_storage(one)}
         reads_double = makes_double = False
         for tensor in tensors_of(given):
             reads_double |= _is_double(tensor)
@@ -201,17 +204,6 @@ class Flow:
             operation.result_bytes += _bytes_of(tensor)
             self._write(tensor, number, is_whole=key in replaced)
         operation.is_double, operation.widens = reads_double or makes_double, makes_double and not reads_double
-
-    def key_of(self, tensor: torch.Tensor) -> int:
-        """The number of a tensor's storage, which is no other's while the steps are looked at; 0 without one."""
-        try:
-            return int(untyped_storage(tensor)._cdata)
-        except Exception:  # noqa: BLE001 - sparse tensors, and tensors of somebody's own kind
-            return 0
-
-    def keys_of(self, values: Iterable[Any]) -> Iterator[int]:
-        """The same of each tensor among an operator's arguments or results."""
-        return map(self.key_of, tensors_of(values))
 
     def writers_of(self, tensor: torch.Tensor) -> list[int]:
         """The operations that made what a tensor holds."""
@@ -242,9 +234,13 @@ class Flow:
         state = self._storages.get(key)
         return state is not None and bool(state.reference.expired())
 
-    def pass_on(self, name: str, tensor: torch.Tensor, call: OperatorCall, step: int) -> int:
+    def is_let_go(self, key: int) -> bool:
+        """Whether nobody has a storage any more, or was given it unseen."""
+        return self.is_gone(key) and not self.is_used_unseen(key)
+
+    def pass_on(self, name: str, tensor: torch.Tensor, site: CallSite, step: int) -> int:
         """An operation that passes a tensor on as it is; its number."""
-        operation = Operation(name, call, step)
+        operation = Operation(name, site, step)
         number = len(self.operations)
         self.operations.append(operation)
         state = self._storage_of(tensor)
@@ -320,7 +316,7 @@ class Flow:
         return found
 
     def _storage_of(self, tensor: torch.Tensor) -> _Storage | None:
-        key = self.key_of(tensor) if is_plain(tensor) else 0
+        key = key_of(tensor) if is_plain(tensor) else 0
         if not key:
             return None
         state = self._storages.get(key)
@@ -329,7 +325,7 @@ class Flow:
         return state
 
     def _write(self, tensor: torch.Tensor, number: int, *, is_whole: bool) -> None:
-        key = self.key_of(tensor) if is_plain(tensor) else 0
+        key = key_of(tensor) if is_plain(tensor) else 0
         if not key:
             self.operations[number].is_sink = True
             return
@@ -345,27 +341,15 @@ class Flow:
             self._numbers.append((number, state.reference))
 
 
+def _ones_set(call: OperatorCall) -> int:
+    index, value = call.args[2:4] if call.name in _ONE_HOT and len(call.args) == 4 else (None, None)
+    is_one = isinstance(value, (int, float)) and value == 1
+    return index.numel() if is_one and isinstance(index, torch.Tensor) and is_plain(index) else 0
+
+
 def _elements(values: Sequence[Any], place: int, count: int) -> list[Any]:
     """Of each list of so many the one at a place, and all else."""
     return [one[place] if isinstance(one, (list, tuple)) and len(one) == count else one for one in values]
-
-
-def tensors_of(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """The tensors among an operator's arguments or results, those in its lists of tensors too."""
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, (list, tuple)):
-            yield from tensors_of(value)
-
-
-def values_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The numbers that a tensor keeps: of a sparse one those that are not zero, else all of them."""
-    if tensor.layout is torch.strided:
-        return tensor
-    with torch_compat.without_modes(), torch.no_grad():
-        found: torch.Tensor = tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
-    return found
 
 
 def _bytes_of(tensor: torch.Tensor) -> int:
@@ -386,9 +370,28 @@ def _is_resizable(storage: Any) -> bool:
     return tells is not None and bool(tells())
 
 
-def covers_storage(tensor: torch.Tensor) -> bool:
-    """Whether it has all elements of its storage."""
-    try:
-        return bool(tensor.numel() * tensor.element_size() == untyped_storage(tensor).nbytes())
-    except Exception:  # noqa: BLE001 - as in `key_of`
-        return False
+Held = TypeVar("Held")
+
+
+class Observer(Generic[Held]):
+    """Is told of the operators of two steps, and keeps what it finds out of storages. No tensor is kept."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._held: dict[int, Held] = {}
+        """By storage: what is known of what it holds."""
+
+    def note(self, call: OperatorCall) -> None:
+        """An operator has returned, outside of backward passes."""
+        raise NotImplementedError
+
+    def note_backward(self, call: OperatorCall) -> None:
+        """An operator of a backward pass has returned."""
+
+    def _held_of(self, tensor: torch.Tensor) -> Held | None:
+        return self._held.get(key_of(tensor))
+
+    def _forget(self, values: Iterable[Any]) -> None:
+        """Something else is written to the tensors among these."""
+        for key in keys_of(values):
+            self._held.pop(key, None)

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.flow import Returned
-from deepscope.capture.audit.operator_facts import is_plain
+from deepscope.capture.audit.operator_calls import OperatorCall, is_plain
 
 Sizes = tuple[int, ...]
 Places = npt.NDArray[np.int64]
@@ -87,20 +86,20 @@ def is_by_element(name: str, function: Any) -> bool:
     return _POINTWISE in getattr(function, "tags", ()) or name.removesuffix("_") in _BY_ELEMENT
 
 
-def rows_of(name: str, returned: Returned, result: torch.Tensor) -> Rows | None:
+def rows_of(name: str, call: OperatorCall, result: torch.Tensor) -> Rows | None:
     """What an operator makes row by row; None where it does not."""
-    if is_by_element(name, returned.function):
+    if is_by_element(name, call.function):
         is_fine = result.numel() <= _FINE
         return Rows(result.dim() if is_fine else max(result.dim() - 1, 0), None)
     if name in _SOFTMAX and result.dim():
-        return Rows(result.dim() - 1, frozenset({0}), int(returned.args[1]) % result.dim() - result.dim())
-    dimensions = _leading_dimensions(name, returned, result)
+        return Rows(result.dim() - 1, frozenset({0}), int(call.args[1]) % result.dim() - result.dim())
+    dimensions = _leading_dimensions(name, call, result)
     return None if dimensions is None else Rows(dimensions, frozenset({_PLACES.get(name, 0)}))
 
 
-def _leading_dimensions(name: str, returned: Returned, result: torch.Tensor) -> int | None:
+def _leading_dimensions(name: str, call: OperatorCall, result: torch.Tensor) -> int | None:
     """How many count the rows of what is no operator by element."""
-    args = returned.args
+    args = call.args
     last: int = args[0].dim() - 1 if args and isinstance(args[0], torch.Tensor) else -1
     if name in MATRIX_PRODUCTS or name == _LOOKUP:
         return int(result.dim()) - 1
@@ -108,7 +107,7 @@ def _leading_dimensions(name: str, returned: Returned, result: torch.Tensor) -> 
         return 3 if result.dim() == 4 else None
     if name.startswith(_RESIZING):
         return _RESIZED_DIMENSIONS
-    is_along_last = (name in _NORMS and len(args[1]) == 1) or (name in _REDUCTIONS and _is_over_last(returned, last))
+    is_along_last = (name in _NORMS and len(args[1]) == 1) or (name in _REDUCTIONS and _is_over_last(call, last))
     return last if last >= 0 and is_along_last else None
 
 
@@ -117,13 +116,13 @@ def reads_shape_alone(name: str) -> bool:
     return name.endswith("_like") or name.startswith("aten::new_")
 
 
-def _is_over_last(returned: Returned, last: int) -> bool:
+def _is_over_last(call: OperatorCall, last: int) -> bool:
     """Whether a reduction goes along the last dimension and no other."""
-    names = [one.name for one in returned.function._schema.arguments]
+    names = [one.name for one in call.function._schema.arguments]
     if "dim" not in names or last < 0:
         return False
     place = names.index("dim")
-    dim = returned.args[place] if len(returned.args) > place else returned.kwargs.get("dim")
+    dim = call.args[place] if len(call.args) > place else call.kwargs.get("dim")
     dims = [dim] if isinstance(dim, int) else list(dim or ())
     return [one % (last + 1) for one in dims] == [last]
 

@@ -1,12 +1,10 @@
-"""Which rows of a result later operators read, where an operator computes each row by itself.
-
-Nothing is kept of a tensor but where it lies in its storage.
-"""
+"""Which rows of a result later operators read, where an operator computes each row by itself."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from math import prod
 from typing import Any, NamedTuple
 
@@ -14,8 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of
-from deepscope.capture.audit.operator_facts import is_plain, is_strided
+from deepscope.capture.audit.flow import Flow, Observer
+from deepscope.capture.audit.operator_calls import (
+    OperatorCall,
+    covers_storage,
+    is_plain,
+    is_strided,
+    key_of,
+    tensors_of,
+)
 from deepscope.capture.audit.operator_rows import (
     MOST,
     Places,
@@ -26,6 +31,8 @@ from deepscope.capture.audit.operator_rows import (
     rows_of,
     taken_from,
 )
+from deepscope.capture.audit.step_work import StepWork
+from deepscope.trace.format.audit import PartlyReadResults
 
 Mask = npt.NDArray[np.bool_]
 """Which rows are read, in the order in which they lie; shape (rows,)."""
@@ -99,51 +106,49 @@ class _Read(NamedTuple):
     """As of `PartlyRead`."""
 
 
-class RowReads:
-    """Of results of the first step's forward work."""
+class RowReads(Observer[int]):
+    """Of results of the first step's forward work; by storage the operation that made all that it holds."""
 
     def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
         self.is_blind = False
         """Some tensors were of somebody's own kind, and what reads their bytes does not show."""
-        self._flow = flow
         self._results: dict[int, _Result] = {}
-        self._makers: dict[int, int] = {}
-        """By storage: the operation that made all that it holds."""
         self._reads: dict[int, list[_Read]] = defaultdict(list)
         self._wholly: set[int] = set()
         """Operations all of whose rows are read, or may be."""
 
-    def note(self, added: range, returned: Returned, *, node: int, makes: bool) -> None:
-        """A forward operator with this node has returned; `makes`: whether it is work of the first step."""
-        self.is_blind |= getattr(returned.function, "_schema", None) is None
-        if reads_shape_alone(returned.name) or returned.is_view:
+    def note(self, call: OperatorCall) -> None:
+        """It may make rows, and read some; what data loaders compute counts, too."""
+        self.is_blind |= getattr(call.function, "_schema", None) is None
+        if reads_shape_alone(call.name) or call.is_view:
             return
-        first = next((one for one in tensors_of((returned.result,)) if is_strided(one)), None)
-        written = returned.written()
-        rows = rows_of(returned.name, returned, first) if makes and first is not None and len(added) == 1 else None
+        first = next((one for one in tensors_of((call.result,)) if is_strided(one)), None)
+        written = call.written
+        number = -1 if call.step else call.number
+        rows = rows_of(call.name, call, first) if number >= 0 and first is not None else None
         result = None
         if first is not None and rows is not None and (not written or (len(written) == 1 and written[0] is first)):
             result = self._laid_out(first, rows)
-        for place, argument in enumerate(returned.given):
+        for place, argument in enumerate(call.given):
             for tensor in tensors_of((argument,)):
                 maker = self._maker_of(tensor)
                 if maker is None:
                     continue
                 if rows is not None and result is not None and first is not None:
-                    self._read(tensor, maker, added[0], rows.dimensions, rows.read(place, tensor, first))
-                elif place == 0 and (taken := taken_from(returned.name, returned.args)) is not None:
-                    self._take(tensor, maker, node, taken)
+                    self._read(tensor, maker, number, rows.dimensions, rows.read(place, tensor, first))
+                elif place == 0 and (taken := taken_from(call.name, call.args)) is not None:
+                    self._take(tensor, maker, self._flow.operations[call.numbers[0]].node, taken)
                 else:
                     self._read(tensor, maker)
         if result is None:
             self.read_wholly(written)
-        for key in self._flow.keys_of((*written, returned.result)):
-            self._makers.pop(key, None)
+        self._forget((*written, call.result))
         if result is not None:
-            self._results[added[0]] = result
-            self._makers[result.storage] = added[0]
+            self._results[number] = result
+            self._held[result.storage] = number
             if self._flow.is_used_unseen(result.storage):
-                self._wholly.add(added[0])
+                self._wholly.add(number)
 
     def read_wholly(self, values: Iterable[Any]) -> None:
         """Somebody may read, or write to, any part of the tensors among these."""
@@ -187,7 +192,7 @@ class RowReads:
         if not is_plain(tensor):
             self.is_blind = True
             return None
-        maker = self._makers.get(self._flow.key_of(tensor))
+        maker = self._held_of(tensor)
         if maker is None or maker in self._wholly:
             return None
         if not is_strided(tensor) or tensor.element_size() != self._results[maker].element_size:
@@ -197,7 +202,7 @@ class RowReads:
 
     def _laid_out(self, tensor: torch.Tensor, made: Rows) -> _Result | None:
         """How a result with such rows lies; None where its rows are neither in one piece each nor by turns."""
-        key, dimensions = self._flow.key_of(tensor), made.dimensions
+        key, dimensions = key_of(tensor), made.dimensions
         shape, strides = made.laid_out(tensor)
         width, first = prod(shape[dimensions:]), 1
         inner = [one for one in zip(shape[dimensions:], strides[dimensions:], strict=True) if one[0] > 1]
@@ -300,3 +305,67 @@ def _mark(mask: Mask, result: _Result, starts: Places, shape: Sizes, strides: Si
         np.add.at(edges, last + 1, -1)
         mask |= np.cumsum(edges)[:-1] > 0
     return True
+
+
+_FEW = 0.5
+"""At most so many rows are read."""
+
+
+def partly_read(work: StepWork, partly: Mapping[int, PartlyRead]) -> list[PartlyReadResults]:
+    """Of the first step, the most computed first: operators one behind the other of which the same rows are read.
+
+    `partly`: what is partly read, by operation.
+    """
+    operations = work.operations
+    chosen = work.live & {number for number, _ in work.forward}
+    few = {number: one for number, one in partly.items() if number in chosen and one.is_read.mean() <= _FEW}
+    uses = work.uses(few.keys())
+    mixed = {use.place for use in uses if 0 < use.unused < use.times}
+    groups: dict[int, set[int]] = {}
+    for number in sorted(few, reverse=True):
+        mine = {number}
+        for reader in few[number].readers & few.keys():
+            if _share(few[reader]) == _share(few[number]):
+                mine |= groups[reader]
+        groups.update(dict.fromkeys(mine, mine))
+    found = []
+    for together in {id(one): one for one in groups.values()}.values():
+        for whole in (True, False):
+            mine = {n for n in together if (work.place_of(n) not in mixed) == whole}
+            if not mine:
+                continue
+            most = max(mine, key=lambda n: (operations[n].flops, operations[n].result_bytes, -few[n].is_read.size, -n))
+            nodes = frozenset().union(*(few[number].nodes for number in mine))
+            found.append(
+                PartlyReadResults(
+                    place=work.place_of(most),
+                    first=work.place_of(min(mine)),
+                    rows=len(few[most].is_read),
+                    read_rows=few[most].read_rows,
+                    whole=whole,
+                    ignored=few[most].ignored,
+                    result_bytes=work.bytes_of(mine),
+                    operators=work.uses(mine),
+                    backward=work.backward_uses_of_nodes(mine, nodes),
+                )
+            )
+    return sorted(found, key=lambda one: -one.result_bytes)
+
+
+def partly_used_samples(work: StepWork, partly: Mapping[int, PartlyRead]) -> list[PartlyReadResults]:
+    """The same of data that is loaded, by line, the most bytes first."""
+    operations, paths = work.operations, work.paths
+    found: dict[int, PartlyReadResults] = {}
+    for number, one in partly.items():
+        operation = operations[number]
+        read_rows, rows = one.outermost
+        if operation.site.is_loading and paths[operation.site.path] and read_rows <= _FEW * rows:
+            place = work.places.number_of(paths[operation.site.path][-1])
+            row = PartlyReadResults(place, place, rows, read_rows, result_bytes=operation.result_bytes, is_loaded=True)
+            if place not in found or found[place].result_bytes < row.result_bytes:
+                found[place] = row
+    return sorted(found.values(), key=lambda one: -one.result_bytes)
+
+
+def _share(one: PartlyRead) -> Fraction:
+    return Fraction(one.read_rows, len(one.is_read))

@@ -13,36 +13,22 @@ from torch import nn
 from torch.optim import Optimizer
 
 from deepscope.capture import dynamo, torch_compat
-from deepscope.capture.audit.alike_modules import alike_modules
-from deepscope.capture.audit.broadcasts import broadcasts
-from deepscope.capture.audit.mode import AuditMode, is_another_active
-from deepscope.capture.audit.needless_copies import needless_copies
-from deepscope.capture.audit.needless_gradients import (
-    kept_graphs,
-    table_gradients,
-    trained,
-    unused_gradients,
-    unused_graphs,
-)
-from deepscope.capture.audit.needless_work import (
-    cheaper_operators,
-    double_work,
-    padded_work,
-    partly_read,
-    partly_used_samples,
-    read_numbers,
-    repeated_work,
-    same_work,
-    sample_work,
-    unused_results,
-)
-from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.places import FoundPlace, NumberedPlaces
-from deepscope.capture.audit.prefixes import joined_chains, prefix_work
-from deepscope.capture.audit.sliced_calls import sliced_calls
-from deepscope.capture.audit.unseen_uses import foreign_extensions
-from deepscope.capture.audit.unused_derivatives import unused_derivatives
+from deepscope.capture.audit.call_paths import FoundPlace
+from deepscope.capture.audit.cheaper_operators import cheaper_operators
+from deepscope.capture.audit.constants import same_work
+from deepscope.capture.audit.copies import needless_copies
+from deepscope.capture.audit.embeddings import padded_work, table_gradients
+from deepscope.capture.audit.gradients import kept_graphs, unused_gradients, unused_graphs
+from deepscope.capture.audit.hooks import AuditMode, foreign_extensions, is_another_active
+from deepscope.capture.audit.large_intermediates import broadcasts
+from deepscope.capture.audit.repeated_work import prefix_work, repeated_work
+from deepscope.capture.audit.row_reads import partly_read, partly_used_samples
+from deepscope.capture.audit.sample_work import sample_work
+from deepscope.capture.audit.sliced_calls import alike_modules, sliced_calls
+from deepscope.capture.audit.step_work import StepWork
+from deepscope.capture.audit.unused_results import double_work, read_numbers, unused_derivatives, unused_results
 from deepscope.capture.audit.watch import Watch
+from deepscope.capture.audit.written_out import written_out
 from deepscope.capture.lines import UserCode
 from deepscope.capture.notices import error_words
 from deepscope.capture.process_hooks import optimizer_steps
@@ -204,46 +190,58 @@ class StepAudit:
 
 
 def _audited(watch: Watch) -> Audited:
-    places = NumberedPlaces()
     modules, optimizers = live_objects([nn.Module, Optimizer])
     extensions = foreign_extensions()
-    work = StepWork(watch, places, unread_is_used=bool(extensions))
-    used_up = trained(work)
+    shows_reads = not extensions
+    gradients = watch.gradients.all
+    work = StepWork(
+        watch.flow,
+        watch.graph,
+        watch.paths.paths,
+        given=(number for one in gradients for number in one.operations),
+        unread_is_used=not shows_reads,
+    )
     watch.gradients.end(optimizers)
-    repeats, chains = watch.repeats.all() - watch.class_masks.members(), joined_chains(work)
-    partly = watch.row_reads.partly_read() if not extensions else {}
+    repeats = watch.repeats.all() - watch.class_masks.members(work)
+    constants = watch.constants.same()
+    partly = watch.row_reads.partly_read() if shows_reads else {}
+    choices = (
+        watch.diagonals.choices,
+        watch.normalisations.choices,
+        watch.cheaper.choices,
+        watch.class_masks.choices,
+        written_out,
+        watch.repeated_rows.choices,
+    )
     account = AuditAccount(
         steps=watch.step,
-        operators=sum(one.step == 0 for one in watch.flow.operations),
+        operators=sum(one.step == 0 for one in work.operations),
         hidden=[*watch.flow.opaque, *extensions][:20],
-        gradients=unused_gradients(work, modules)[:MOST_ROWS],
-        slices=sliced_calls(work)[:MOST_ROWS],
+        gradients=unused_gradients(work, gradients, modules)[:MOST_ROWS],
+        slices=sliced_calls(work, watch.slices)[:MOST_ROWS],
         alike=alike_modules(work, modules)[:MOST_ROWS],
         same=[
-            *same_work(work),
-            *repeated_work(work, repeats),
-            *sample_work(work, repeats),
+            *same_work(work, constants, watch.constants.built()),
+            *repeated_work(work, repeats, watch.reruns.all(), others={*constants, *watch.copies.numbers}),
+            *sample_work(work, watch.samples, repeats),
         ][:MOST_ROWS],
         double=double_work(work),
         results=[
             *unused_results(work, work.live),
             *read_numbers(work),
-            *(unused_derivatives(work) if not extensions else ()),
+            *(unused_derivatives(work, watch.joined) if shows_reads else ()),
         ][:MOST_ROWS],
-        partly_read=[
-            *partly_read(work, partly),
-            *partly_used_samples(work, partly),
-        ][:MOST_ROWS],
-        graphs=unused_graphs(work, used_up=used_up)[:MOST_ROWS],
-        padding=padded_work(work)[:MOST_ROWS],
-        kept=kept_graphs(work, used_up=used_up)[:MOST_ROWS],
+        partly_read=[*partly_read(work, partly), *partly_used_samples(work, partly)][:MOST_ROWS],
+        graphs=unused_graphs(work)[:MOST_ROWS],
+        padding=padded_work(work, watch.lookups)[:MOST_ROWS],
+        kept=kept_graphs(work)[:MOST_ROWS],
         broadcasts=broadcasts(work)[:MOST_ROWS],
-        tables=table_gradients(work, optimizers)[:MOST_ROWS],
-        copies=needless_copies(work, chains)[:MOST_ROWS] if not extensions else [],
-        cheaper=cheaper_operators(work, repeats)[:MOST_ROWS] if not extensions else [],
-        prefixes=prefix_work(work, chains)[:MOST_ROWS],
+        tables=table_gradients(work, watch.lookups, gradients, optimizers)[:MOST_ROWS],
+        copies=needless_copies(work, watch.copies, constants)[:MOST_ROWS] if shows_reads else [],
+        cheaper=cheaper_operators(work, choices, repeats)[:MOST_ROWS] if shows_reads else [],
+        prefixes=prefix_work(work)[:MOST_ROWS],
     )
-    return Audited(account, places.all)
+    return Audited(account, work.places.all)
 
 
 def _reason_against() -> str:

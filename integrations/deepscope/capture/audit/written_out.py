@@ -1,4 +1,4 @@
-"""Functions that torch has an operator for, written out in operators that go through the whole tensor one by one."""
+"""Functions that torch has an operator for, written out one by one, and a softmax of what is normalised already."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from deepscope.capture.audit.cheaper_operators import Choice
-from deepscope.capture.audit.flow import Operation
-from deepscope.capture.audit.normalisations import LOG, LOG_SOFTMAX, SOFTMAX
-from deepscope.capture.audit.operator_uses import StepWork
-from deepscope.capture.audit.places import PathEntry
+import torch
+
+from deepscope.capture.audit.call_paths import PathEntry
+from deepscope.capture.audit.cheaper_operators import OF_LIBRARIES, Choice
+from deepscope.capture.audit.flow import Flow, Observer, Operation
+from deepscope.capture.audit.operator_calls import OperatorCall, is_strided, key_of, keys_of, tensors_of
+from deepscope.capture.audit.operator_rows import reads_shape_alone
+from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import OperatorChoice
 
+_SOFTMAX, _LOG_SOFTMAX, _LOG = "aten::_softmax", "aten::_log_softmax", "aten::log"
+_COPIES = frozenset({"aten::clone", "aten::_to_copy"})
+_SCALES = frozenset({"aten::mul", "aten::div"})
+_ADDITIONS = frozenset({"aten::add", "aten::sub"})
+_SECOND = 0.05
+"""Nothing is left of what is done for nothing."""
 _NEEDED: dict[OperatorChoice, float] = {
     "gelu": 0.45,
     "silu": 0.6,
@@ -25,6 +34,112 @@ _NEEDED: dict[OperatorChoice, float] = {
     "cross_entropy": 0.45,
 }
 """The share of the time, forward and backward, that torch's operator took (docs/findings/DS047.md)."""
+
+
+class _Normalised(NamedTuple):
+    """A tensor that was normalised along one dimension, and what became of it since."""
+
+    makers: tuple[int, ...]
+    """The operations that normalised it: one, or a softmax and the logarithm of that."""
+    since: frozenset[int]
+    """The operations that have changed it, or copied it."""
+    size: int
+    """Of the dimension."""
+    stride: int
+    is_logarithm: bool
+    is_same: bool
+    """Whether nothing but copies was made of it."""
+
+    def dimension_in(self, tensor: torch.Tensor) -> int | None:
+        """Which dimension of a tensor in its storage that is; None where the tensor has a part of it."""
+        for place, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+            if size == self.size and stride == self.stride and not tensor.storage_offset() // stride % size:
+                return place
+        return None
+
+
+class _Again(NamedTuple):
+    """A softmax of what is normalised."""
+
+    of: _Normalised
+    number: int
+    is_logarithm: bool
+
+
+class Normalisations(Observer[_Normalised]):
+    """Logarithms of probabilities that a softmax normalises once more, in the first step's forward work.
+
+    A softmax of `log_softmax(x)`, of that divided by a number, or with something added, is the softmax of `x` treated
+    so.
+    """
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow)
+        self._storages: dict[int, int] = {}
+        """By operation that made such a tensor."""
+        self._again: list[_Again] = []
+
+    def note(self, call: OperatorCall) -> None:
+        """It may normalise, or go on with what is normalised."""
+        if reads_shape_alone(call.name):
+            return
+        if call.is_view:
+            self._pass_on(call)
+            return
+        self._forget(call.written)
+        result, source = call.result, call.args[0] if call.args else None
+        if not call.is_of_first_step or call.number < 0 or not isinstance(result, torch.Tensor):
+            return
+        key = key_of(result) if is_strided(result) else 0
+        if key and isinstance(source, torch.Tensor) and is_strided(source):
+            self._held.pop(key, None)
+            made = self._made(call, source)
+            if made is not None:
+                self._held[key], self._storages[call.number] = made, key
+
+    def _pass_on(self, call: OperatorCall) -> None:
+        """An operator has passed on the storage that it was given, `aten::_unsafe_view` as an operation of its own."""
+        key = next(keys_of((call.result,)), 0)
+        if call.numbers and (held := self._held.get(key)) is not None:
+            self._held[key] = held._replace(since=held.since.union(call.numbers))
+            self._storages.update(dict.fromkeys(call.numbers, key))
+
+    def _made(self, call: OperatorCall, source: torch.Tensor) -> _Normalised | None:
+        """What an operator has made, if that is normalised."""
+        number, name, result = call.number, call.name, call.result
+        held = self._held_of(source)
+        dimension = None if held is None else held.dimension_in(source)
+        if name in (_SOFTMAX, _LOG_SOFTMAX) and result.dim():
+            along, is_logarithm = int(call.args[1]) % result.dim(), name == _LOG_SOFTMAX
+            if held is not None and held.is_logarithm and dimension == along:
+                self._again.append(_Again(held, number, is_logarithm))
+            size, stride = result.size(along), result.stride(along)
+            if size < 2 or not stride:
+                return None
+            return _Normalised((number,), frozenset(), size, stride, is_logarithm, is_same=True)
+        if held is None or dimension is None or result.shape != source.shape:
+            return None
+        stride, others = result.stride(dimension), [*tensors_of(call.given[1:])]
+        if name == _LOG and not held.is_logarithm and not held.since:
+            return held._replace(makers=(*held.makers, number), stride=stride, is_logarithm=True)
+        is_scaled = name in _SCALES and all(one.numel() == 1 for one in others)
+        is_changed = held.is_logarithm and (name in _ADDITIONS or is_scaled)
+        is_copy = name in _COPIES and result.is_floating_point()
+        if not (is_copy or is_changed) or any(self._held_of(one) is not None for one in others):
+            return None
+        return held._replace(since=held.since | {number}, stride=stride, is_same=held.is_same and is_copy)
+
+    def choices(self, work: StepWork) -> Iterator[Choice]:
+        """What could be left out."""
+        again = {one.number for one in self._again}
+        passing = {number for one in self._again for number in (*one.of.makers, *one.of.since)}
+        free = work.read_alone({number: self._storages[number] for number in passing}, again)
+        for one in self._again:
+            makers = one.of.makers
+            if makers[-1] in free:
+                yield Choice("softmax_before", makers[-1], frozenset(free.intersection(makers)), _SECOND)
+            elif one.of.is_same and one.is_logarithm:
+                yield Choice("softmax_again", one.number, frozenset({one.number}), _SECOND)
 
 
 class _Signature(NamedTuple):
@@ -76,8 +191,6 @@ _SUMS = frozenset({"aten::sum", "aten::mean"})
 
 _Function = tuple[tuple[PathEntry, ...], object, int]
 """The lines that lead to a running function, its code, and the `id` of the innermost module around it."""
-OF_LIBRARIES = frozenset({"gelu"})
-"""What a library's configuration may choose another operator for."""
 
 
 def written_out(work: StepWork) -> Iterator[Choice]:
@@ -86,7 +199,7 @@ def written_out(work: StepWork) -> Iterator[Choice]:
     for numbers in _regions(work):
         region = [operations[number] for number in numbers]
         kind = next((one.kind for one in _SIGNATURES if one.holds(region)), None)
-        if kind in OF_LIBRARIES or (kind is not None and all(one.call.is_direct for one in region)):
+        if kind in OF_LIBRARIES or (kind is not None and all(one.site.is_direct for one in region)):
             most = max(numbers, key=lambda number: (operations[number].result_bytes, number))
             yield Choice(kind, most, frozenset(numbers), _NEEDED[kind])
     yield from _logarithms(work)
@@ -102,8 +215,8 @@ def _regions(work: StepWork) -> list[list[int]]:
     source_of: dict[int, tuple[int, _Function]] = {}
     regions: dict[tuple[int, _Function], list[int]] = defaultdict(list)
     for number, one in work.forward:
-        path = paths[one.call.path]
-        function = (path[:-1], path[-1][0], one.call.instances[-1] if one.call.instances else 0)
+        path = paths[one.site.path]
+        function = (path[:-1], path[-1][0], one.site.instances[-1] if one.site.instances else 0)
         sources = {
             source_of[source][0] if source in source_of and source_of[source][1] == function else source
             for source in one.inputs
@@ -130,9 +243,9 @@ def _logarithms(work: StepWork) -> Iterator[Choice]:
     """A line's logarithms of a softmax that nobody else reads, whatever is called before and behind."""
     operations = work.operations
     for number, one in work.forward:
-        if one.name == LOG and one.call.is_direct and len(one.inputs) == 1:
+        if one.name == _LOG and one.site.is_direct and len(one.inputs) == 1:
             (softmax,) = one.inputs
-            is_all = operations[softmax].name == SOFTMAX and prod(operations[softmax].shape) == prod(one.shape)
+            is_all = operations[softmax].name == _SOFTMAX and prod(operations[softmax].shape) == prod(one.shape)
             if is_all and work.readers[softmax] == [number]:
                 yield Choice("log_softmax", number, frozenset({number, softmax}), _NEEDED["log_softmax"])
 
@@ -143,9 +256,9 @@ def _cross_entropies(work: StepWork) -> Iterator[Choice]:
     one_hot: set[int] = set()
     for number, one in work.forward:
         is_copy = one.name == "aten::_to_copy" and not one_hot.isdisjoint(one.inputs)
-        if number in work.watch.one_hots or is_copy:
+        if one.ones or is_copy:
             one_hot.add(number)
-        logarithms = {source for source in one.inputs if operations[source].name == LOG_SOFTMAX}
+        logarithms = {source for source in one.inputs if operations[source].name == _LOG_SOFTMAX}
         if one.name == "aten::mul" and logarithms and not one_hot.isdisjoint(one.inputs):
             readers = (reader for reader in work.readers[number] if operations[reader].step == 0)
             sums = {reader for reader in readers if operations[reader].name in _SUMS}

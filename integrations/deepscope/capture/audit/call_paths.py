@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from torch import nn
 
-from deepscope.capture.audit import mode
+from deepscope.capture.audit import hooks
 from deepscope.capture.lines import UserCode
 
 PathEntry = tuple[CodeType, int]
@@ -33,7 +33,7 @@ class _Kind(Enum):
 _CLIPPING = str(Path("torch", "nn", "utils", "clip_grad.py"))
 _LOADING = str(Path("torch", "utils", "data", "_utils"))
 _BENEATH = {
-    mode.__file__: {"__torch_dispatch__"},
+    hooks.__file__: {"__torch_dispatch__"},
     str(Path("torch", "_compile.py")): {"inner"},
     str(Path("torch", "_dynamo", "eval_frame.py")): {"_fn"},
     str(Path("torch", "utils", "_device.py")): {"__torch_function__"},
@@ -44,7 +44,7 @@ _BENEATH = {
 """Functions by how the path of their file ends."""
 
 
-class OperatorCall(NamedTuple):
+class CallSite(NamedTuple):
     """From where an operator is called."""
 
     path: int
@@ -76,7 +76,7 @@ class CallPaths:
         call = getattr(nn.Module, "_call_impl", None)
         self._module_call: CodeType | None = getattr(call, "__code__", None)
 
-    def call_from(self, frame: FrameType | None) -> OperatorCall:
+    def call_from(self, frame: FrameType | None) -> CallSite:
         """The call that runs in `frame` and those around it."""
         entries: list[PathEntry] = []
         modules: list[tuple[str, int, int]] = []
@@ -107,7 +107,7 @@ class CallPaths:
         modules.reverse()
         names, instances = tuple(name for name, _, _ in modules), tuple(module for _, module, _ in modules)
         depths = tuple(depth - inner for _, _, inner in modules)
-        return OperatorCall(number, names, instances, depths, is_clipping, is_loading, is_direct, is_within_module)
+        return CallSite(number, names, instances, depths, is_clipping, is_loading, is_direct, is_within_module)
 
     def _kind_of(self, code: CodeType) -> _Kind:
         if code is self._module_call:

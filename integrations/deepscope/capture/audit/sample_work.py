@@ -12,8 +12,18 @@ from typing import Any, NamedTuple
 import torch
 
 from deepscope.capture.audit.constants import bytes_of
-from deepscope.capture.audit.flow import Flow, Returned, covers_storage, tensors_of, untyped_storage
+from deepscope.capture.audit.flow import Flow, Observer
+from deepscope.capture.audit.operator_calls import (
+    OperatorCall,
+    covers_storage,
+    key_of,
+    keys_of,
+    tensors_of,
+    untyped_storage,
+)
+from deepscope.capture.audit.step_work import StepWork
 from deepscope.capture.memory_holders import tensors_in
+from deepscope.trace.format.audit import SameWork
 
 _COPIES = frozenset({"aten::_to_copy", "aten::copy_", "aten::clone"})
 _UNDEFINED = ("aten::empty", "aten::new_empty")
@@ -59,7 +69,7 @@ class _Computed(NamedTuple):
     """Whether it only copies samples."""
 
 
-class SampleWork(NamedTuple):
+class _SampleCalls(NamedTuple):
     """Calls of the first step, by their numbers, each with that of the same call of the second one."""
 
     of_batch: dict[int, int]
@@ -67,15 +77,14 @@ class SampleWork(NamedTuple):
     """Those that compute the same in each step."""
 
 
-class SampleValues:
-    """Of two steps; `fixed` are the storages that no step changes, `parameters` those of all parameters."""
+class SampleValues(Observer[Draw]):
+    """Of two steps: who drew the samples that what a storage holds depends on; of others it is not known."""
 
     def __init__(self, flow: Flow, fixed: Set[int], parameters: Set[int]) -> None:
-        self._flow = flow
+        """`fixed`: the storages that no step changes; `parameters`: those of all parameters."""
+        super().__init__(flow)
         self._fixed = fixed
         self._others = parameters - fixed
-        self._of_batch: dict[int, Draw] = {}
-        """By storage: who drew the samples that what it holds depends on; of others it is not known."""
         self._loaded: set[int] = set()
         """Storages that a loader handed out or into which samples were picked, and copies of these."""
         self._step = 0
@@ -100,13 +109,13 @@ class SampleValues:
         if getattr(iterator, "_dataset_kind", kinds.Iterable) == kinds.Iterable:
             return
         for tensor in tensors_in(batch):
-            if key := self._flow.key_of(tensor):
-                self._of_batch[key] = _LOADER
+            if key := key_of(tensor):
+                self._held[key] = _LOADER
                 self._loaded.add(key)
 
     def build(self, tensor: torch.Tensor) -> None:
         """A line has made a tensor of Python's numbers; integers and flags may be equal by chance."""
-        key = self._flow.key_of(tensor)
+        key = key_of(tensor)
         if key and (tensor.dim() == 0 or tensor.is_floating_point()):
             value = bytes_of(tensor)
             if value is not None:
@@ -117,43 +126,47 @@ class SampleValues:
         if self._stepped_at is None:
             self._stepped_at = len(self._flow.operations)
 
-    def spoil(self, returned: Returned, *, is_loading: bool) -> None:
-        """An operator of a backward pass or of a data loader, or one that goes through lists of tensors."""
-        if is_loading and returned.draws() and not returned.name.startswith(_UNDEFINED):
-            self._is_random = True
-        self._write(returned, None)
-
-    def note(self, number: int, returned: Returned) -> None:
-        """An operator that is part of no backward pass and of no data loader."""
-        operation = self._flow.operations[number]
-        if operation.step != self._step:  # what the step before computed is of other samples
-            self._step = operation.step
-            self._of_batch = {key: self._of_batch[key] for key in self._loaded if key in self._of_batch}
-        picked = _picked(returned)
-        call = (operation.call.path, returned.name)
-        signature = self._signature(returned if picked is None else returned._replace(args=picked[:1]))
+    def note(self, call: OperatorCall) -> None:
+        """What data loaders compute, and what goes through lists of tensors, is not followed."""
+        if call.number < 0 or call.site.is_loading:
+            if call.numbers:
+                self._is_random |= call.site.is_loading and call.draws() and not call.name.startswith(_UNDEFINED)
+                self._write(call, None)
+            return
+        number, operation = call.number, self._flow.operations[call.number]
+        if call.step != self._step:  # what the step before computed is of other samples
+            self._step = call.step
+            self._held = {key: self._held[key] for key in self._loaded if key in self._held}
+        picked = _picked(call)
+        site = (call.site.path, call.name)
+        signature = self._signature(call if picked is None else call._replace(args=picked[:1]))
         first, is_alike = -1, True
-        if operation.step == 0:
-            self._calls[call].append((number, signature))
+        if call.step == 0:
+            self._calls[site].append((number, signature))
         else:
-            before = self._calls[call][self._counts[call] : self._counts[call] + 1]
-            self._counts[call] += 1
+            before = self._calls[site][self._counts[site] : self._counts[site] + 1]
+            self._counts[site] += 1
             first, is_alike = (before[0][0], signature.fits(before[0][1])) if before else (-1, False)
         fixed: set[int] = set()
-        drawn = None if picked is None else self._drawn_by(*picked, operation.step, fixed)
-        of_batch = self._depends(returned, operation.step, fixed) if drawn is None else drawn
+        drawn = None if picked is None else self._drawn_by(*picked, call.step, fixed)
+        of_batch = self._depends(call, call.step, fixed) if drawn is None else drawn
         if operation.node >= 0 or not is_alike:
             of_batch = None
-        moves = bool(of_batch) and (drawn is not None or (returned.name in _COPIES and self._are_loaded(returned)))
+        moves = bool(of_batch) and (drawn is not None or (call.name in _COPIES and self._are_loaded(call)))
         if of_batch is not None and first >= 0:
             self._computed.append(_Computed(number, first, bool(of_batch), frozenset(fixed), moves))
-        self._write(returned, of_batch)
-        if moves and (key := self._flow.key_of(returned.result)):
+        self._write(call, of_batch)
+        if moves and (key := key_of(call.result)):
             self._loaded.add(key)
 
-    def all(self) -> SampleWork:
+    def note_backward(self, call: OperatorCall) -> None:
+        """What backward passes compute is not followed."""
+        if call.numbers:
+            self._write(call, None)
+
+    def all(self) -> _SampleCalls:
         """What both steps have; nothing where no optimizer stepped before."""
-        found = SampleWork({}, set())
+        found = _SampleCalls({}, set())
         if self._is_random or self._stepped_at is None:
             return found
         changed: set[int] = set()
@@ -175,27 +188,27 @@ class SampleValues:
         """
         if self._tensor_depends(data, step, fixed) != ():
             return None
-        key = self._flow.key_of(numbers)
-        return self._of_batch.get(key) or (key, numbers.storage_offset(), len(numbers))
+        key = key_of(numbers)
+        return self._held.get(key) or (key, numbers.storage_offset(), len(numbers))
 
-    def _are_loaded(self, returned: Returned) -> bool:
-        return not self._loaded.isdisjoint(self._flow.keys_of(returned.given))
+    def _are_loaded(self, call: OperatorCall) -> bool:
+        return not self._loaded.isdisjoint(keys_of(call.given))
 
     def _inputs(self, number: int) -> Set[int]:
         return self._flow.operations[number].inputs
 
-    def _depends(self, returned: Returned, step: int, fixed: set[int]) -> Draw | None:
+    def _depends(self, call: OperatorCall, step: int, fixed: set[int]) -> Draw | None:
         """Who drew the samples that a call computes from; None if it depends on something else, too.
 
         `fixed` gets the storages from before these steps that it reads.
         """
-        if returned.facts.is_opaque or returned.facts.reads_to_host or returned.draws():
+        if call.schema.is_opaque or call.schema.reads_to_host or call.draws():
             return None
-        written = returned.written() if returned.facts.replaces else ()
+        written = call.written if call.schema.replaces else ()
         replaced = {id(one) for one in tensors_of(written) if covers_storage(one)}
         of_batch: list[torch.Tensor] = []
         drawn: set[Draw] = set()
-        for tensor in tensors_of(returned.given):
+        for tensor in tensors_of(call.given):
             if id(tensor) in replaced:
                 continue
             depends = self._tensor_depends(tensor, step, fixed)
@@ -204,18 +217,16 @@ class SampleValues:
             if depends:
                 drawn.add(depends)
                 of_batch.append(tensor)
-        if len(drawn) > 1 or (
-            of_batch and (_mixes(returned.name, of_batch, returned.args) or _is_of_statistics(returned))
-        ):
+        if len(drawn) > 1 or (of_batch and (_mixes(call.name, of_batch, call.args) or _is_of_statistics(call))):
             return None
         return drawn.pop() if drawn else ()
 
     def _tensor_depends(self, tensor: torch.Tensor, step: int, fixed: set[int]) -> Draw | None:
-        key = self._flow.key_of(tensor)
+        key = key_of(tensor)
         if self._flow.is_used_unseen(key) or key in self._changed or (tensor.requires_grad and key not in self._fixed):
             return None
-        if key in self._of_batch or key in self._python:
-            return self._of_batch.get(key, ())
+        if key in self._held or key in self._python:
+            return self._held.get(key, ())
         if not self._flow.is_unwritten(key) or key in self._others:
             return None
         if key not in self._fixed and step == 0:
@@ -225,42 +236,42 @@ class SampleValues:
             return ()
         return None
 
-    def _write(self, returned: Returned, of_batch: Draw | None) -> None:
-        written = (returned.result, *returned.written())
+    def _write(self, call: OperatorCall, of_batch: Draw | None) -> None:
+        written = (call.result, *call.written)
         hidden = (
-            *returned.facts.changed_statistics(returned.args),
-            *(returned.given if returned.facts.is_opaque else ()),
+            *call.schema.changed_statistics(call.args),
+            *(call.given if call.schema.is_opaque else ()),
         )
-        for key in self._flow.keys_of((*written, *hidden)):
+        for key in keys_of((*written, *hidden)):
             self._python.pop(key, None)
             if key in self._fixed or key in self._read_before:
                 self._changed.add(key)
             if of_batch is None:
-                self._of_batch.pop(key, None)
+                self._held.pop(key, None)
             elif key:  # sparse tensors have no storage, and so none that tells one from the other
-                self._of_batch[key] = of_batch
+                self._held[key] = of_batch
 
-    def _signature(self, returned: Returned) -> _Signature:
-        given = list(_arguments((*returned.args, *(one for _, one in sorted(returned.kwargs.items())))))
+    def _signature(self, call: OperatorCall) -> _Signature:
+        given = list(_arguments((*call.args, *(one for _, one in sorted(call.kwargs.items())))))
         tensors = [one for one in given if isinstance(one, torch.Tensor)]
         return _Signature(
             hash(tuple((tuple(one.shape), _storage_bytes(one)) for one in tensors)),
             hash((*map(_offset, tensors), *(repr(one) for one in given if not isinstance(one, torch.Tensor)))),
             hash(
                 (
-                    *(self._python.get(self._flow.key_of(one)) for one in tensors),
+                    *(self._python.get(key_of(one)) for one in tensors),
                     *(one for one in given if isinstance(one, float)),
                 )
             ),
         )
 
 
-def _picked(returned: Returned) -> tuple[torch.Tensor, torch.Tensor] | None:
+def _picked(call: OperatorCall) -> tuple[torch.Tensor, torch.Tensor] | None:
     """The tensor of which a call takes some rows, each of them whole, and their numbers."""
-    if returned.name == "aten::index":
-        data, rows = returned.args
-    elif returned.name == "aten::index_select" and returned.args[1] == 0:
-        data, rows = returned.args[0], returned.args[2:]
+    if call.name == "aten::index":
+        data, rows = call.args
+    elif call.name == "aten::index_select" and call.args[1] == 0:
+        data, rows = call.args[0], call.args[2:]
     else:
         return None
     numbers = rows[0] if len(rows) == 1 else None
@@ -308,7 +319,30 @@ def _is_of_rows(tensors: list[torch.Tensor]) -> bool:
     return all(one.dim() == 2 or one.shape[0] == 1 for one in tensors)
 
 
-def _is_of_statistics(returned: Returned) -> bool:
+def _is_of_statistics(call: OperatorCall) -> bool:
     """Whether a batch norm takes mean and variance from the batch; instance norms have one sample of many channels."""
-    trains = any(one is True for one in returned.args) or "with_update" in returned.name
-    return returned.facts.has_statistics and trains and not (returned.args[0].dim() and returned.args[0].shape[0] == 1)
+    trains = any(one is True for one in call.args) or "with_update" in call.name
+    return call.schema.has_statistics and trains and not (call.args[0].dim() and call.args[0].shape[0] == 1)
+
+
+def sample_work(work: StepWork, samples: SampleValues, repeats: Set[int]) -> list[SameWork]:
+    """Of the first step: what each epoch computes anew of the same samples; without what is done again (`repeats`)."""
+    operations, calls = work.operations, samples.all()
+    trained = (number for number, one in enumerate(operations) if one.step == 1 and work.graph.is_reached(one.node))
+    used = work.flow.reaching(trained)
+    mine = {first for first, number in calls.of_batch.items() if number in used} - repeats
+    fixed = calls.of_batch.keys() | calls.fixed
+    inner = set(calls.of_batch.values())
+    found = [
+        SameWork(
+            place=place,
+            result_bytes=work.bytes_of(group),
+            operators=work.uses(group),
+            of_batch=True,
+            stored_bytes=work.bytes_of(
+                number for number in group if not inner.issuperset(work.readers[calls.of_batch[number]])
+            ),
+        )
+        for place, group in work.by_outermost_line(mine, fixed).items()
+    ]
+    return sorted(found, key=lambda one: -one.result_bytes)
