@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from deepscope.ranks.finding import clause
 from deepscope.ranks.results import (
     CollectiveRow,
     DomainRow,
@@ -18,6 +17,7 @@ from deepscope.ranks.results import (
     VaryingLine,
     VaryingRow,
 )
+from deepscope.ranks.straggler_finding import clause
 from deepscope.records import Finding, Remedy
 
 __all__ = ["four", "row", "thousand"]

@@ -196,7 +196,7 @@ def _checked(findings: Sequence[str]) -> list[str]:
         UsageError: there is no such finding or remedy.
     """
     from deepscope.analysis.findings import RULES
-    from deepscope.ranks.finding import CODE
+    from deepscope.ranks.straggler_finding import CODE
     from deepscope.trials.remedies import REMEDIES
 
     known = {*(rule.code for rule in RULES), CODE, *REMEDIES}

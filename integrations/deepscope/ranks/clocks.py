@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Floats
-from deepscope.ranks.calls import distinct_pairs
+from deepscope.ranks.collective_calls import distinct_pairs
 from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.results import RankClock
 from deepscope.records.places_of_work import TOGETHER

@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.ranks.collectives import own_lines
 from deepscope.ranks.results import CollectiveRow, Failure, PairRow, RankClock, RankRow, RanksReport, Straggler
-from deepscope.ranks.side_by_side import numbered
+from deepscope.ranks.side_by_side import numbered, own_lines
 from deepscope.ranks.summary import RankSummary
 from deepscope.records.ranges import ranges
 from deepscope.trace.names import announces_collective

@@ -5,39 +5,46 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import count
+from statistics import median
+from typing import Literal
 
 import msgspec
 import numpy as np
 
 from deepscope.ranks.ascend import domain_rows, link_rows, with_step_times
-from deepscope.ranks.calls import Calls, RowKey, gather, key_of
 from deepscope.ranks.clocks import align_clocks
+from deepscope.ranks.collective_calls import RowKey, gather, key_of
 from deepscope.ranks.collectives import (
     Arrivals,
     arrivals_of,
     collective_rows,
     fill_waits,
     group_rows,
+    pair_rows,
     set_roles,
-    varying_lines,
-    varying_rows,
 )
-from deepscope.ranks.ended import end_sentences, find_ends, leave_out_waiting, world_of
-from deepscope.ranks.finding import straggler_findings
-from deepscope.ranks.matching import Aligner, CallSequence, MatchedCalls, match
-from deepscope.ranks.results import Failure, PairRow, RankRow, RanksReport
+from deepscope.ranks.ended_ranks import end_sentences, find_ends, leave_out_waiting, world_of
+from deepscope.ranks.lateness import LineKey, file_on_all_ranks
+from deepscope.ranks.matching import MatchedCalls, match
+from deepscope.ranks.results import (
+    Failure,
+    RankRow,
+    RanksReport,
+    VaryingLine,
+    VaryingRow,
+)
+from deepscope.ranks.straggler_finding import straggler_findings
 from deepscope.ranks.stragglers import find_stragglers
-from deepscope.ranks.summary import RankSummary, summary_of
+from deepscope.ranks.summary import RankSummary, RankWork, summary_of
 from deepscope.records import Profile
 from deepscope.records.profile import add_findings
-from deepscope.trace.model import Int64
 
 _SLOWEST = 5
 
 
 def rank_rows(summaries: Sequence[RankSummary]) -> list[RankRow]:
     """By rank; what is told by other ranks is left unknown."""
-    return [with_step_times(_row(one), one.ascend) for one in sorted(summaries, key=lambda one: one.rank)]
+    return [with_step_times(_rank_row(one), one.ascend) for one in sorted(summaries, key=lambda one: one.rank)]
 
 
 def _slowest_ranks(rows: Sequence[RankRow]) -> list[int]:
@@ -47,7 +54,7 @@ def _slowest_ranks(rows: Sequence[RankRow]) -> list[int]:
     return [row.rank for row in sorted(rows, key=lambda row: (-row.own_ns, row.rank))[:_SLOWEST]]
 
 
-def _row(one: RankSummary) -> RankRow:
+def _rank_row(one: RankSummary) -> RankRow:
     totals = one.totals
     steps = max(totals.steps, 1)
     parts = {row.name: row.time_ns // max(row.steps, 1) for row in one.overview if row.section == "step"}
@@ -72,78 +79,6 @@ def _row(one: RankSummary) -> RankRow:
         data_ns=sum(phase.wall_ns for phase in one.phases if phase.name == "data") // steps,
         sync_ns=one.wait_ns // steps,
         peak_bytes=totals.peak_bytes,
-    )
-
-
-Aligned = Callable[[Int64, Int64], Int64]
-
-
-def pair_rows(calls: Calls, aligned_ns: Aligned) -> list[PairRow]:
-    """A row for each pair with messages from the one to the other, the largest time first.
-
-    `aligned_ns` has times of ranks on a clock that they have in common, -1 where there is none.
-    """
-    kinds = np.array([row.kind for row in calls.rows])[calls.row] if len(calls.row) else np.zeros(0, "U1")
-    known = calls.peer >= 0
-    sends = _by_pair(calls, np.flatnonzero(known & (kinds == "send")))
-    received_by = _by_pair(calls, np.flatnonzero(known & (kinds == "recv")))
-    receives = {(source, target, group): rows for (target, source, group), rows in received_by.items()}
-    found: dict[tuple[int, int], PairRow] = {}
-    recorded_bytes: dict[tuple[int, int], int] = defaultdict(int)
-    matched_bytes: dict[tuple[int, int], int] = defaultdict(int)
-    for source, target, group in sorted({*sends, *receives}):
-        sent = sends.get((source, target, group), _NONE)
-        received = receives.get((source, target, group), _NONE)
-        row = found.setdefault((source, target), PairRow(source=source, target=target))
-        recorded = received if len(received) else sent
-        row.messages += max(len(sent), len(received))
-        row.bytes += int(max(calls.size_bytes[sent].sum(), calls.size_bytes[received].sum()))
-        row.time_ns += int(calls.time_ns[recorded].sum())
-        recorded_bytes[source, target] += int(calls.size_bytes[recorded].sum())
-        ours, theirs = _same(calls, sent, received, aligned_ns)
-        if len(ours):
-            shorter = np.minimum(calls.time_ns[ours], calls.time_ns[theirs])
-            row.transfer_ns = (row.transfer_ns or 0) + int(shorter.sum())
-            matched_bytes[source, target] += int(calls.size_bytes[theirs].sum())
-    for pair, row in found.items():
-        size, time_ns = (
-            (matched_bytes[pair], row.transfer_ns) if row.transfer_ns else (recorded_bytes[pair], row.time_ns)
-        )
-        row.bytes_per_s = round(size / time_ns * 10**9) if size and time_ns else None
-    return sorted(found.values(), key=lambda row: (-row.time_ns, row.source, row.target))
-
-
-_NONE = np.zeros(0, np.int64)
-
-
-def _by_pair(calls: Calls, rows: Int64) -> dict[tuple[int, int, str], Int64]:
-    """Calls of each rank with each other one in each group, in order."""
-    found: dict[tuple[int, int, str], list[int]] = defaultdict(list)
-    groups = [row.group for row in calls.rows]
-    for row, rank, peer, key in zip(
-        rows.tolist(), calls.rank[rows].tolist(), calls.peer[rows].tolist(), calls.row[rows].tolist(), strict=True
-    ):
-        found[rank, peer, groups[key]].append(row)
-    return {pair: np.array(own, np.int64) for pair, own in found.items()}
-
-
-def _same(calls: Calls, sent: Int64, received: Int64, aligned_ns: Aligned) -> tuple[Int64, Int64]:
-    """The sends and the receives of the same messages."""
-    if not len(sent) or not len(received):
-        return _NONE, _NONE
-    first, second = _sequence(calls, sent, aligned_ns), _sequence(calls, received, aligned_ns)
-    found = Aligner(first).align(second)
-    return (_NONE, _NONE) if found is None else (sent[found.ours], received[found.theirs])
-
-
-def _sequence(calls: Calls, rows: Int64, aligned_ns: Aligned) -> CallSequence:
-    start, end = (aligned_ns(calls.rank[rows], times[rows]) for times in (calls.start_ns, calls.end_ns))
-    known = bool((start >= 0).all()) and bool((end >= 0).all())
-    return CallSequence(
-        token=calls.size_bytes[rows],
-        step=calls.step[rows],
-        start_ns=start if known else calls.start_ns[rows],
-        end_ns=end if known else calls.end_ns[rows],
     )
 
 
@@ -256,3 +191,107 @@ def set_transfers(merged: Profile, matches: MatchedCalls, arrivals: Arrivals) ->
         key = key_of(record)
         is_whole = key in number and counts[number[key]] == record.calls
         record.shortest_ns = shortest[key] if is_whole and len(shortest[key]) * record.ranks == record.calls else []
+
+
+ROWS = 100
+"""At most: of lines, and of operators and kernels together."""
+DIFFER = 0.005
+"""Calls a step that differ by less are the same: windows may begin and end at other events."""
+
+
+def varying_rows(summaries: Sequence[RankSummary]) -> list[VaryingRow]:
+    """By the difference of the ranks with the most and the least of it; what waits for other ranks is left out."""
+    if len(summaries) < 2:
+        return []
+    found = [
+        *_varying_works(summaries, "operator", lambda one: one.operators),
+        *_varying_works(summaries, "kernel", lambda one: one.kernels),
+    ]
+    found.sort(key=lambda row: (row.min_ns - row.max_ns, row.kind, row.name))
+    return found[:ROWS]
+
+
+def _varying_works(
+    summaries: Sequence[RankSummary],
+    kind: Literal["operator", "kernel"],
+    works: Callable[[RankSummary], Sequence[RankWork]],
+) -> list[VaryingRow]:
+    """Those whose time differs; a rank without it has 0."""
+    names: dict[str, int] = {}
+    cells: list[tuple[int, int, float, float]] = []
+    for rank, one in enumerate(summaries):
+        steps = max(one.totals.steps, 1)
+        cells += [
+            (rank, names.setdefault(row.name, len(names)), row.device_ns / steps, row.calls / steps)
+            for row in works(one)
+            if not row.collective
+        ]
+    if not cells:
+        return []
+    found = np.array(cells)
+    place = found[:, 0].astype(np.int64), found[:, 1].astype(np.int64)
+    table = np.zeros((2, len(summaries), len(names)))
+    np.add.at(table[0], place, found[:, 2])
+    np.add.at(table[1], place, found[:, 3])
+    times, counts = table
+    low, high, middle = times.argmin(axis=0), times.argmax(axis=0), np.median(times, axis=0)
+    least, most = times.min(axis=0), times.max(axis=0)
+    differ = counts.max(axis=0) - counts.min(axis=0) > DIFFER * counts.max(axis=0)
+    return [
+        VaryingRow(
+            kind=kind,
+            name=text,
+            median_ns=int(middle[at]),
+            min_ns=int(least[at]),
+            min_rank=summaries[low[at]].rank,
+            max_ns=int(most[at]),
+            max_rank=summaries[high[at]].rank,
+            calls_differ=bool(differ[at]),
+        )
+        for text, at in names.items()
+        if int(most[at]) > int(least[at])
+    ]
+
+
+def own_lines(one: RankSummary) -> dict[LineKey, tuple[str, float]]:
+    """The lines of one rank: each one's file, and its own time a step, which is its critical path less collectives."""
+    steps = max(one.totals.steps, 1)
+    found: dict[LineKey, tuple[str, float]] = {}
+    for line in one.critical.lines:
+        key = file_on_all_ranks(line.file, one.project_root), line.line, line.function
+        before_ns = found[key][1] if key in found else 0.0
+        found[key] = line.file, before_ns + (line.critical_ns - line.communication_ns) / steps
+    return found
+
+
+def varying_lines(summaries: Sequence[RankSummary]) -> list[VaryingLine]:
+    """Those that differ at all, the largest difference first; a rank without a line counts as 0."""
+    if len(summaries) < 2:
+        return []
+    found: dict[LineKey, dict[int, int]] = defaultdict(dict)
+    files: dict[LineKey, str] = {}
+    for one in summaries:
+        for key, (file, time_ns) in own_lines(one).items():
+            files.setdefault(key, file)
+            found[key][one.rank] = round(time_ns)
+    ranks = [one.rank for one in summaries]
+    differ = [
+        (key, times) for key, times in found.items() if len(set(times.values())) > 1 or len(times) < len(summaries)
+    ]
+    rows = [row for key, times in differ if (row := _varying_line(files[key], key, times, ranks)).max_ns > row.min_ns]
+    return sorted(rows, key=lambda row: (row.min_ns - row.max_ns, row.file, row.line, row.function))[:ROWS]
+
+
+def _varying_line(file: str, key: LineKey, times: dict[int, int], ranks: Sequence[int]) -> VaryingLine:
+    of = [(times.get(rank, 0), rank) for rank in ranks]
+    least, most = min(of), max(of, key=lambda one: (one[0], -one[1]))
+    return VaryingLine(
+        file=file,
+        line=key[1],
+        function=key[2],
+        median_ns=int(median(time for time, _ in of)),
+        min_ns=least[0],
+        min_rank=least[1],
+        max_ns=most[0],
+        max_rank=most[1],
+    )

@@ -1,42 +1,36 @@
-"""Ranks that the others wait for: by how much, how often, why, and which line made them late (docs/ranks.md)."""
+"""Ranks that the others wait for: by how much, how often, why, and which line made them late (docs/ranks.md).
+
+The excess of a rank's own time is divided among hardware, work, data and the host.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from deepscope.analysis.array_ops.selection import Floats
-from deepscope.printable import printable
-from deepscope.quantities import count_text, time_text
-from deepscope.ranks.causes import (
-    LATE,
-    CauseShares,
-    Lateness,
-    Pace,
-    Typical,
-    agrees,
-    figures_of,
-    lateness,
-    pace_of,
-    steady_lateness,
-    typical_work,
-)
-from deepscope.ranks.own_table import (
+from deepscope.ranks.lateness import (
     PARTS,
+    LateLines,
+    Lateness,
     LineKey,
     OwnTable,
     above_others,
     key_of_line,
+    late_by_lines,
+    late_lines,
+    lateness,
     others_median,
     own_table,
 )
-from deepscope.ranks.results import RankFigure, RankRow, Straggler
+from deepscope.ranks.pace import Pace, Typical, pace_of, typical_work
+from deepscope.ranks.results import Cause, RankFigure, RankRow, Straggler
+from deepscope.ranks.straggler_finding import sentence
 from deepscope.ranks.summary import RankLine, RankSummary
-from deepscope.records.places import base_name
 
 PART_OF_EXCESS = 0.2
 """A line, or a part of the step, is named if it has at least this share of the excess."""
@@ -65,37 +59,13 @@ def find_stragglers(summaries: Sequence[RankSummary], rows: Sequence[RankRow]) -
     by_rank = {one.rank: one for one in summaries}
     late = lateness(table.own, table.weights, table.step_ns)
     lines = late_lines(table, list(late))
-    late |= _by_lines(table, lines, set(late))
+    late |= late_by_lines(table, lines, set(late))
     if not late:
         return []
     others = _Others(table, lines, [by_rank[rank] for rank in table.ranks])
     row_of = {row.rank: row for row in rows}
     found = [_straggler(rank, one, others, row_of) for rank, one in late.items() if _is_told(rank, one, lines)]
     return sorted(found, key=lambda one: (-one.excess_ns, one.rank))
-
-
-def _by_lines(table: OwnTable, lines: LateLines, but: set[int]) -> dict[int, Lateness]:
-    """Other ranks that are late by lines. Stages of a pipeline have lines of their own, and are not: most of the ranks
-    have such lines, or the rank as a whole is earlier than they say, beyond noise. Lines that all ranks run and that
-    are longer on half of them tell of no single rank either. Lines of ranks that are late as a whole say nothing of
-    the others."""
-    alone = {rank for key, of in zip(lines.keys, lines.late, strict=True) for rank in of if table.runs_alone(rank, key)}
-    alone -= but
-    chosen = {rank for of in lines.late for rank in of} - but
-    if 2 * len(alone) >= len(table.ranks) and len(alone) > 1:
-        return {}
-    if 2 * len(chosen) >= len(table.ranks):
-        chosen = alone
-    found = {}
-    for rank in chosen:
-        of_lines = lines.of_rank(rank).values()
-        excess_ns = sum(one.excess_ns for one in of_lines)
-        if agrees(table.own, table.weights, rank, excess_ns):
-            late = np.logical_or.reduce([one.late for one in of_lines])
-            found[rank] = Lateness(
-                excess_ns, late, round(float(table.weights[late].sum())), round(float(table.weights.sum()))
-            )
-    return found
 
 
 def _is_told(rank: int, late: Lateness, lines: LateLines) -> bool:
@@ -160,6 +130,11 @@ def _ratio(value: float, typical: float) -> float:
     return value / typical if typical > 0 else float("inf") if value > 0 else 1.0
 
 
+_NO_LINE = RankLine(
+    "", 0, "", exact=False, text="", cost_ns=0, collective_ns=0, self_device_ns=0, self_cpu_ns=0, calls=0, launches=0
+)
+
+
 def _straggler(rank: int, late: Lateness, others: _Others, rows: Mapping[int, RankRow]) -> Straggler:
     own = others.summaries[rank]
     above = others.lines.above(rank, late.late)
@@ -169,9 +144,10 @@ def _straggler(rank: int, late: Lateness, others: _Others, rows: Mapping[int, Ra
     is_device = own.metric == "device"
     figures = figures_of(shares.cause, pace, parts[rank], others_median(parts)[rank], is_device=is_device)
     key, line_ns = _line(rank, late, above, shares, others)
-    line = others.lines_of[rank].get(key)
+    line = others.lines_of[rank].get(key) or _NO_LINE
     part, part_ns = _part(own.rank, rows)
-    is_part = part_ns >= PART_OF_EXCESS * late.excess_ns
+    if part_ns < PART_OF_EXCESS * late.excess_ns:
+        part, part_ns = "", 0
     row = rows.get(own.rank) or RankRow(rank=own.rank)
     found = Straggler(
         rank=own.rank,
@@ -187,16 +163,33 @@ def _straggler(rank: int, late: Lateness, others: _Others, rows: Mapping[int, Ra
         data_ns=round(shares.data_ns),
         host_ns=round(shares.host_ns),
         figures=figures,
-        part=part if is_part else "",
-        part_ns=part_ns if is_part else 0,
-        file=line.file if line is not None else "",
-        line=line.line if line is not None else 0,
-        function=line.function if line is not None else "",
-        text=line.text.strip() if line is not None else "",
-        line_ns=round(line_ns) if line is not None else 0,
+        part=part,
+        part_ns=part_ns,
+        file=line.file,
+        line=line.line,
+        function=line.function,
+        text=line.text.strip(),
+        line_ns=round(line_ns) if line is not _NO_LINE else 0,
     )
     found.message = sentence(found, is_device=is_device)
     return found
+
+
+class CauseShares(NamedTuple):
+    """An excess divided among its causes; what is none of them is the rest."""
+
+    hardware_ns: float = 0.0
+    work_ns: float = 0.0
+    data_ns: float = 0.0
+    host_ns: float = 0.0
+
+    @property
+    def cause(self) -> Cause:
+        """The one that has more than half; "" for none."""
+        causes: tuple[Cause, ...] = ("hardware", "work", "data", "host")
+        most, word = max(zip(self, causes, strict=True))
+        whole = sum(max(value, 0.0) for value in self)
+        return word if 2 * most > whole > 0 else ""
 
 
 def _shares(rank: int, late: Lateness, above: dict[LineKey, float], others: _Others, pace: Pace) -> CauseShares:
@@ -208,8 +201,7 @@ def _shares(rank: int, late: Lateness, above: dict[LineKey, float], others: _Oth
     total = np.zeros(4)
     for key in chosen:
         waited = max(others.above(rank, key, "loader_wait_ns"), 0.0)
-        of_line = _divided(rank, key, others, pace, as_many=others.times_as_many(rank, key), waited=waited)
-        total += (of_line.hardware_ns, of_line.work_ns, of_line.data_ns, of_line.host_ns)
+        total += _divided(rank, key, others, pace, as_many=others.times_as_many(rank, key), waited=waited)
     return CauseShares(*total.tolist())
 
 
@@ -282,114 +274,25 @@ def _held(rank: int, excess_ns: float, others: _Others, rows: Mapping[int, RankR
     return round(held)
 
 
-_LOOKED_AT = 0.2
-"""Of what makes a rank late: lines that are above the others on no rank by this share of it are not looked at by
-step."""
-
-
-@dataclass(frozen=True, slots=True)
-class LateLines:
-    """Lines by step on all ranks, those that are longer on some rank than on the others."""
-
-    keys: list[LineKey]
-    excess: Floats
-    """Above the median of the others; shape (r, b, l)."""
-    weights: Floats
-    late: list[dict[int, Lateness]]
-    """Of each line the ranks (places) on which it is longer beyond noise."""
-
-    def of_rank(self, rank: int) -> dict[LineKey, Lateness]:
-        """The lines that are longer on a rank beyond noise."""
-        return {key: of[rank] for key, of in zip(self.keys, self.late, strict=True) if rank in of}
-
-    def above(self, rank: int, during: npt.NDArray[np.bool_]) -> dict[LineKey, float]:
-        """By how much each line is above the others' median in these blocks, summed, a step over all steps."""
-        weights = np.where(during, self.weights, 0)
-        found = weights @ self.excess[rank] / self.weights.sum()
-        return dict(zip(self.keys, found.tolist(), strict=True))
-
-
-def late_lines(table: OwnTable, also: Sequence[int] = ()) -> LateLines:
-    """The lines that may have made ranks late; of the ranks (places) `also` the longest ones in any case."""
-    above = above_others(table.lines)
-    limit = _LOOKED_AT * LATE * table.step_ns
-    chosen = set(np.flatnonzero(above.max(axis=0) >= limit).tolist())
-    for rank in also:
-        chosen |= set(np.argsort(-above[rank])[:10].tolist())
-    keys = [table.keys[place] for place in sorted(chosen)]
-    times = table.times_of(keys)
-    excess = above_others(times)
-    late = [steady_lateness(times[:, :, place], table.weights, table.step_ns) for place in range(len(keys))]
-    return LateLines(keys, excess, table.weights, late)
-
-
-_MORE_CALLS = 1.02
-_HOST = {
-    "Python": "code outside of operators takes",
-    "operators": "calling operators takes",
-    "delays": "delays before work take",
-}
-
-
-def sentence(one: Straggler, *, is_device: bool) -> str:
-    """By how much it is late and how often, why, and by which line."""
-    words = [f"Rank {one.rank} {_how_late(one)}"]
-    why = cause_words(one, is_device=is_device)
-    line = _line_words(one)
-    if why or line:
-        words.append(": " + "; ".join(filter(None, (why, line))))
-    return "".join(words) + "."
-
-
-def _how_late(one: Straggler) -> str:
-    late_ns = time_text(one.excess_ns * _late_part(one))
-    if one.steps <= 1:
-        return f"comes {late_ns} a step later than the others"
-    if one.late_steps == 1:
-        return f"came {late_ns} later than the others in a single one of {one.steps} steps"
-    if _is_seldom(one):
-        return f"comes {late_ns} later than the others in {one.late_steps:,} of {one.steps:,} steps"
-    return f"comes {late_ns} a step later than the others, in {one.late_steps:,} of {one.steps:,} steps"
-
-
-def _is_seldom(one: Straggler) -> bool:
-    return 0 < 2 * one.late_steps < one.steps or (one.late_steps == 1 < one.steps)
-
-
-def _late_part(one: Straggler) -> float:
-    """What makes a mean over all steps one over the steps that a sentence is about."""
-    return one.steps / one.late_steps if _is_seldom(one) else 1.0
-
-
-def cause_words(one: Straggler, *, is_device: bool) -> str:
-    """Why it is late, with the figures; "" where that is not known."""
+def figures_of(cause: Cause, pace: Pace, parts: Floats, typical: Floats, *, is_device: bool) -> list[RankFigure]:
+    """What the verdict rests on; `parts` are those of the rank's own time as `PARTS` has them, a step."""
     what = "kernels" if is_device else "operators"
-    above = [figure for figure in one.figures if figure.value > figure.typical]
-    if not above:
-        return ""
-    if one.cause == "hardware":
-        return f"the same {what} take {above[0].value:.2f} times as long"
-    if one.cause == "work":
-        calls = one.figures[0]
-        if calls.value > _MORE_CALLS * calls.typical:
-            return f"it runs {_count(calls.value)} {what} a step, the others {_count(calls.typical)}"
-        return f"its {what} have more to do: {_times(above[-1])}" if above[-1] is not calls else ""
-    if one.cause == "data":
-        return f"it loads data for {_times(above[0])}"
-    most = max(above, key=lambda figure: figure.value - figure.typical)
-    return f"{_HOST.get(most.label, most.label)} it {_times(most)}"
-
-
-def _line_words(one: Straggler) -> str:
-    if not one.line:
-        return ""
-    name = printable(base_name(one.file))
-    return f"{name}:{one.line} has {time_text(one.line_ns * _late_part(one))} of it"
-
-
-def _times(figure: RankFigure) -> str:
-    return f"{time_text(figure.value)} a step, the others {time_text(figure.typical) or 'not at all'}"
-
-
-def _count(value: float) -> str:
-    return count_text(round(value)) or "none"
+    operators, python, data, device, delay = range(5)
+    if cause == "hardware":
+        return [RankFigure(label=f"{what}, times as long", kind="ratio", value=round(pace.ratio, 4), typical=1.0)]
+    if cause == "work":
+        index = device if is_device else operators
+        return [
+            RankFigure(label=f"calls of {what}", kind="count", value=pace.calls, typical=pace.typical_calls),
+            RankFigure(label=f"time of {what}", kind="time", value=float(parts[index]), typical=float(typical[index])),
+        ]
+    if cause == "data":
+        return [RankFigure(label="loading data", kind="time", value=float(parts[data]), typical=float(typical[data]))]
+    if cause == "host":
+        rows = [("Python", python), ("operators", operators), ("delays", delay)] if is_device else [("Python", python)]
+        return [
+            RankFigure(label=label, kind="time", value=float(parts[index]), typical=float(typical[index]))
+            for label, index in rows
+            if parts[index] > typical[index]
+        ]
+    return []

@@ -14,7 +14,7 @@ import pytest
 import built_profiles
 from deepscope.analysis.findings import RULES, collectives
 from deepscope.cli.entry import LazyGroup
-from deepscope.ranks.finding import straggler_findings
+from deepscope.ranks.straggler_finding import straggler_findings
 from deepscope.records import PartOf, Profile, Remedy, View
 from deepscope.records.findings import severity_of
 from deepscope.records.profile import add_findings

@@ -8,7 +8,7 @@ import pytest
 
 from deepscope.analysis.findings import RULES
 from deepscope.analysis.verdict import ALLOWED
-from deepscope.ranks.finding import CODE as STRAGGLER
+from deepscope.ranks.straggler_finding import CODE as STRAGGLER
 from recorded_traces import each_trace, profile_of
 
 CAUSES = {

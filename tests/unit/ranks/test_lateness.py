@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deepscope.ranks.causes import lateness
-from deepscope.ranks.own_table import others_median
+from deepscope.ranks.lateness import lateness, others_median
 
 MS = 1e6
 RANKS = st.integers(2, 24)

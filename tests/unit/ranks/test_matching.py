@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from deepscope.ranks.calls import gather
+from deepscope.ranks.collective_calls import gather
 from deepscope.ranks.matching import MatchedCalls, match
 from matched_ranks import EPOCH, Call, rank
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from deepscope.ranks.calls import gather
+from deepscope.ranks.collective_calls import gather
 from deepscope.ranks.matching import match
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,9 +12,10 @@ import msgspec
 import pytest
 
 from deepscope.analysis.build import build_profile
-from deepscope.ranks.finding import straggler_findings
+from deepscope.analysis.findings import RULES
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
+from deepscope.ranks.straggler_finding import CODE, TITLE, straggler_findings
 from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.records import Profile
 from deepscope.trace.read import read_trace
@@ -293,3 +295,13 @@ def test_a_line_is_told_over_the_same_steps_as_its_rank(report: Callable[..., Ra
     assert one.late_steps == 1
     assert "came 5.00ms later than the others in a single one of 6 steps" in one.message
     assert "train.py:20 has 5.00ms of it" in one.message
+
+
+def test_the_finding_has_a_page_and_its_row_in_the_index(repository: Path) -> None:
+    assert CODE not in {rule.code for rule in RULES}
+    page = (repository / "docs" / "findings" / f"{CODE}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {CODE}: {TITLE}\n")
+    sections = {"## What happens", "## Evidence", "## Saving", "## Remedy", "## When it does not fire"}
+    assert sections <= set(re.findall(r"^## .*", page, re.MULTILINE))
+    index = (repository / "docs" / "findings" / "README.md").read_text(encoding="utf-8")
+    assert f"| [{CODE}]({CODE}.md) | {TITLE} |" in index

@@ -3,7 +3,7 @@
 import pytest
 
 from deepscope.analysis.findings import RULES
-from deepscope.ranks.finding import CODE
+from deepscope.ranks.straggler_finding import CODE
 from deepscope.trials.messages import (
     DistributedFacts,
     LoaderFacts,

@@ -8,7 +8,7 @@ from statistics import median
 
 from deepscope.printable import printable
 from deepscope.quantities import number_text, share_text, time_text
-from deepscope.ranks.ended import Ends, end_sentences
+from deepscope.ranks.ended_ranks import Ends, end_sentences
 from deepscope.ranks.results import Cause, RankFigure, RanksReport, Straggler
 from deepscope.records.places import short_place
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from deepscope.printable import printable
 from deepscope.quantities import time_text
-from deepscope.ranks.finding import clause
 from deepscope.ranks.results import RankRow, RanksReport
+from deepscope.ranks.straggler_finding import clause
 from deepscope.records.places import short_path
 from deepscope.records.ranges import ranges
 from deepscope.report.columns import outside_words

@@ -12,7 +12,7 @@ import numpy as np
 
 from deepscope.printable import printable
 from deepscope.quantities import time_text
-from deepscope.ranks.own_table import others_median
+from deepscope.ranks.lateness import others_median
 from deepscope.ranks.results import EndedRank, MissingWait, RankRow, Waited
 from deepscope.ranks.summary import RankLine, RankSummary
 from deepscope.records.places import short_place

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from deepscope.analysis.build import build_profile
-from deepscope.ranks.ended import ended_ranks
+from deepscope.ranks.ended_ranks import ended_ranks
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.summary import RankSummary, summary_of
