@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from deepscope.dashboard.answer import Choice, Table
 from deepscope.dashboard.html_file import OneProfile, html_file
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice, Table
 from deepscope.dashboard.pages.distributed import distributed
 from deepscope.dashboard.pages.lines import line_list
 from deepscope.dashboard.pages.operators import OperatorsAsked, operators

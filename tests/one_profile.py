@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice
 from deepscope.records import Detail, Profile
 
 __all__ = ["OneProfile"]

@@ -78,7 +78,7 @@ def _columns(request: ColumnsRequest, progress: Progress) -> bytes:
         from deepscope.store.companion_files import load_snapshot
 
         return msgspec.msgpack.encode(load_snapshot(request.file.path))
-    from deepscope.dashboard.moments import moments_of
+    from deepscope.dashboard.memory_moments import moments_of
     from deepscope.store.cache import encode_columns
     from deepscope.store.single_trace import open_attribution
 

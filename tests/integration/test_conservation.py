@@ -28,9 +28,8 @@ from deepscope.analysis.ownership.attribution import Attribution, attribute, cal
 from deepscope.analysis.peaks import peaks_of
 from deepscope.analysis.tables.why import roofline
 from deepscope.analysis.verdict import Reason, judgement
-from deepscope.dashboard.answer import Choice
-from deepscope.dashboard.pages.modules import ModulesAsked, modules
-from deepscope.dashboard.pages.operators import OperatorsAsked, kernels, operators
+from deepscope.dashboard.page_answer import Choice
+from deepscope.dashboard.pages.operators import ModulesAsked, OperatorsAsked, kernels, modules, operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.ranks.side_by_side import rank_rows
 from deepscope.ranks.summary import summary_of

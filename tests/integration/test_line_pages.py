@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from deepscope.dashboard.answer import Choice
-from deepscope.dashboard.pages import line as line_module
+from deepscope.dashboard.page_answer import Choice
+from deepscope.dashboard.pages import line_details as line_module
 from deepscope.dashboard.pages.flame import FlameQuestion, flame
-from deepscope.dashboard.pages.line import LineDetails, LineQuestion, line
+from deepscope.dashboard.pages.line_details import LineDetails, LineQuestion, line
 from deepscope.dashboard.pages.lines import FileQuestion, file, line_list, lines
 from deepscope.report.json_csv import report_object
 from deepscope.report.line_report import line_object

@@ -10,20 +10,18 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from deepscope.dashboard.answer import Question, encoded
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Question, encoded
 from deepscope.dashboard.pages.compare import compare
 from deepscope.dashboard.pages.distributed import distributed, rank
 from deepscope.dashboard.pages.findings import finding_page, findings
 from deepscope.dashboard.pages.flame import flame
 from deepscope.dashboard.pages.header import header, news, runs
-from deepscope.dashboard.pages.line import line
+from deepscope.dashboard.pages.line_details import line
 from deepscope.dashboard.pages.lines import file, line_list, lines
-from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve
-from deepscope.dashboard.pages.memory_snapshot import memory_snapshot
-from deepscope.dashboard.pages.modules import modules
-from deepscope.dashboard.pages.operators import kernel, kernels, operator, operator_variants, operators
+from deepscope.dashboard.pages.memory import memory, memory_at, memory_curve, memory_snapshot
+from deepscope.dashboard.pages.operators import kernel, kernels, modules, operator, operator_variants, operators
 from deepscope.dashboard.pages.overview import overview
 from deepscope.dashboard.pages.steps import steps
 from deepscope.dashboard.pages.timeline import (

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.background import Background
-from deepscope.dashboard.moments import MemoryMoments, read_moments
+from deepscope.dashboard.memory_moments import MemoryMoments, read_moments
+from deepscope.dashboard.page_answer import Choice
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.processes import Progress

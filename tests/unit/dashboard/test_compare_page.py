@@ -16,10 +16,9 @@ from click.testing import CliRunner
 from asking import Asking
 from deepscope.cli.compare import compare as command_of
 from deepscope.comparison import NUMBERS, TABLES
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice, word
 from deepscope.dashboard.pages.compare import _one_before
-from deepscope.dashboard.pages.tables import word
 from recorded_traces import OWN_TRACES
 from simulated_runs import noisy_times, simulated
 

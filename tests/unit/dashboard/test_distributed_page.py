@@ -14,8 +14,8 @@ import pytest
 import built_profiles
 import built_ranks
 from asking import Asking
-from deepscope.dashboard.answer import Choice, Table, encoded
 from deepscope.dashboard.library import RanksOfRun
+from deepscope.dashboard.page_answer import Choice, Table, encoded
 from deepscope.dashboard.pages.distributed import Distributed, RankChoice, RankPage, distributed, rank
 from deepscope.ranks.detail import rank_detail
 from deepscope.ranks.results import RanksReport

@@ -13,9 +13,9 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.application import Application
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice
 from deepscope.dashboard.server import Pages, follow, follow_line
 from deepscope.errors import NoTraceError
 from local_store import local_store

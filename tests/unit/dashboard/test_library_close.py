@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from deepscope.dashboard import library as module
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice
 from deepscope.errors import DeepScopeError
 from deepscope.store.worker_process import CancelledLoadError
 from recorded_traces import OWN_TRACES

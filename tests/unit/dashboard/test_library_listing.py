@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from deepscope.dashboard import library as module
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice
 from recorded_traces import OWN_TRACES
 
 MOST_SECONDS = 60

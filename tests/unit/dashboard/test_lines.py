@@ -9,8 +9,8 @@ import pytest
 
 import built_profiles
 from built_profiles import MODEL, MS, TRAIN
-from deepscope.dashboard.answer import Choice
-from deepscope.dashboard.pages.line import LineDetails, LineQuestion, line
+from deepscope.dashboard.page_answer import Choice
+from deepscope.dashboard.pages.line_details import LineDetails, LineQuestion, line
 from deepscope.dashboard.pages.lines import FileQuestion, FileText, file, line_list, lines
 from deepscope.dashboard.pages.overview import overview
 from deepscope.errors import OptionError

@@ -17,11 +17,11 @@ import pytest
 
 import built_profiles
 from deepscope.dashboard import server as module
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.application import QUESTIONS, Application
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.html_file import OneProfile
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice
 from deepscope.dashboard.server import ASSETS, Pages, asset, serve
 from deepscope.errors import NoTraceError, OptionError, TraceError, TruncatedTraceError
 

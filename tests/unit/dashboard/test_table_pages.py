@@ -9,20 +9,21 @@ from typing import Any
 
 import pytest
 
-from deepscope.dashboard.answer import Choice, Table
-from deepscope.dashboard.pages.modules import ModulesAsked, modules
+from deepscope.dashboard.page_answer import Choice, Table
 from deepscope.dashboard.pages.operators import (
     KernelAsked,
+    ModulesAsked,
     OperatorAsked,
     OperatorsAsked,
     kernel,
     kernels,
+    modules,
     operator,
     operator_variants,
     operators,
 )
 from deepscope.dashboard.pages.overview import overview
-from deepscope.dashboard.pages.parts import idle_of, training_of
+from deepscope.dashboard.pages.overview_parts import idle_of, training_of
 from deepscope.dashboard.pages.steps import steps
 from deepscope.errors import OptionError
 from deepscope.records import Detail, Profile

@@ -13,7 +13,7 @@ import built_profiles
 from asking import Asking
 from deepscope.dashboard.application import QUESTIONS
 from deepscope.dashboard.html_file import OneProfile as HtmlProfile
-from deepscope.dashboard.pages.tables import in_page_words, place_words
+from deepscope.dashboard.page_answer import in_page_words, place_words
 from one_profile import OneProfile
 from recorded_traces import OWN_TRACES
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepscope.dashboard.pages.tables import table_of
+from deepscope.dashboard.page_answer import table_of
 from deepscope.report.table_column import ColumnOf, cell_text, in_order, text_columns
 from deepscope.report.terminal import Styles
 

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from deepscope.analysis.build import profile_of
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice
 from deepscope.processes import end_all
 from deepscope.records import View
 from deepscope.store import single_trace

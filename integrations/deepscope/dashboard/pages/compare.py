@@ -12,10 +12,9 @@ import msgspec
 from deepscope import comparison as comparing
 from deepscope.comparison.compare import Comparison, Difference
 from deepscope.comparison.pairing import is_same_program
-from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.background import NotYetError
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import in_page_words, table_of, title_of, word
+from deepscope.dashboard.page_answer import Choice, PageAnswer, Table, in_page_words, table_of, title_of, word
 from deepscope.errors import TraceError
 from deepscope.records import Profile
 from deepscope.report.comparison_report import difference_columns, noise_words, step_words, verdict_word

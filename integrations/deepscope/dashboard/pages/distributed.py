@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deepscope.dashboard.answer import CellKind, Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import in_page_words, table_of, whole_place, word
+from deepscope.dashboard.page_answer import (
+    CellKind,
+    Choice,
+    Figure,
+    PageAnswer,
+    Table,
+    in_page_words,
+    table_of,
+    whole_place,
+    word,
+)
 from deepscope.ranks.detail import rank_detail
 from deepscope.ranks.results import PairRow, RanksReport, Straggler
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside

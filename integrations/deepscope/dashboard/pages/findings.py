@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Question
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import in_page_words, place_words, word
+from deepscope.dashboard.page_answer import Choice, Figure, PageAnswer, Question, in_page_words, place_words, word
 from deepscope.records import Finding, Profile, Severity
 from deepscope.report.findings import SavingWord, evidence_figure, page_file, saving_word, tried_words, without_findings
 

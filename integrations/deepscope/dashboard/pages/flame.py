@@ -6,9 +6,8 @@ from collections.abc import Hashable
 from typing import Literal
 
 from deepscope.comparison.pairing import pair_lines
-from deepscope.dashboard.answer import Choice, PageAnswer
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import title_of, whole_place, word
+from deepscope.dashboard.page_answer import Choice, PageAnswer, title_of, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
 from deepscope.records.places import NO_LINE, base_name

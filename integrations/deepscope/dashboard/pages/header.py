@@ -7,9 +7,8 @@ import secrets
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 
-from deepscope.dashboard.answer import Choice, Fact, PageAnswer, Question
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import in_page_words, title_of, word
+from deepscope.dashboard.page_answer import Choice, Fact, PageAnswer, Question, in_page_words, title_of, word
 from deepscope.errors import NoTraceError
 from deepscope.printable import without_secrets
 from deepscope.records import Profile

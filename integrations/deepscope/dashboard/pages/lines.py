@@ -6,9 +6,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from deepscope.dashboard.answer import Choice, Column, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.tables import described, file_name, in_page_words, table_of, word
+from deepscope.dashboard.page_answer import (
+    Choice,
+    Column,
+    PageAnswer,
+    Table,
+    described,
+    file_name,
+    in_page_words,
+    table_of,
+    word,
+)
 from deepscope.errors import OptionError
 from deepscope.printable import clipped, printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns

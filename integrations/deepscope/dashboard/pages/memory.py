@@ -1,4 +1,4 @@
-"""The memory page: each device's curve, what was live at its peak, and at any moment that is asked for."""
+"""The memory page: each device's curve, what was live at its peak and at any moment, and torch's own snapshot."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from deepscope.analysis.numbers.memory_blocks import KINDS
-from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.moments import LiveMemory, MemoryMoments, Owner
-from deepscope.dashboard.pages.tables import table_of, word
+from deepscope.dashboard.memory_moments import LiveMemory, MemoryMoments, Owner
+from deepscope.dashboard.page_answer import Choice, Fact, Figure, PageAnswer, Table, in_page_words, table_of, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import CurvePoint, DeviceMemory, HeldByLine, HeldMemory, Profile
+from deepscope.records.memory import SnapshotDevice, SnapshotMoment
 from deepscope.report.line_table import FUNCTION
 from deepscope.report.memory import held_columns, kind_words, memory_by_line
+from deepscope.report.snapshot_report import device_entries, device_name, growth_columns, holder_columns, moment_words
 from deepscope.report.table_column import ColumnOf, field, place_column
 
 STEPS = 2000
@@ -160,7 +161,6 @@ def memory_at(library: Library, question: MomentQuestion) -> Moment:
     moments = library.moments(question)
     device = moments.device(question.device)
     held = moments.held_at(device, at_ns, "line")
-    modules = moments.held_at(device, at_ns, "module")
     return Moment(
         at=str(held.at_ns),
         allocated_bytes=held.allocated_bytes,
@@ -171,7 +171,7 @@ def memory_at(library: Library, question: MomentQuestion) -> Moment:
             for kind, size in zip(KINDS, held.by_owner.sum(axis=0).tolist(), strict=True)
         ],
         lines=_held_table(profile, "at_moment", "By line", _rows(moments, held, "line")),
-        modules=_module_table(_rows(moments, modules, "module")),
+        modules=_module_table(_rows(moments, moments.held_at(device, at_ns, "module"), "module")),
     )
 
 
@@ -308,12 +308,7 @@ _FUNCTION = FUNCTION._replace(rank=3)
 
 
 def _held_table(profile: Profile, name: str, title: str, rows: Sequence[HeldByLine]) -> Table:
-    columns = [
-        place_column(profile),
-        _FUNCTION,
-        *held_columns(),
-    ]
-    return table_of(name, title, columns, rows)
+    return table_of(name, title, [place_column(profile), _FUNCTION, *held_columns()], rows)
 
 
 def _module_table(rows: Sequence[HeldByLine]) -> Table:
@@ -342,3 +337,57 @@ def _line_table(profile: Profile) -> Table:
         field("peak_bytes", "live at the peak", "bytes", "Allocated by the line.", 2),
     ]
     return table_of("memory_lines", "What lines allocate", columns, rows)
+
+
+class SnapshotPart(PageAnswer):
+    """One device of a snapshot."""
+
+    device: str
+    facts: list[Fact]
+    live: Table
+    """Who held what at the peak, or as the snapshot was taken."""
+    failed: Table | None
+    """The same when the last allocation failed."""
+    growing: Table | None
+    """What grows from step to step; None where nothing does."""
+
+
+class SnapshotPage(PageAnswer):
+    """A snapshot of torch's memory."""
+
+    file: str
+    """Its name; "" where none lies beside the trace."""
+    devices: list[SnapshotPart]
+
+
+def memory_snapshot(library: Library, question: Choice) -> SnapshotPage:
+    """What torch's snapshot beside the trace tells; of several ranks, beside that of the first."""
+    file = library.snapshot_file(question)
+    if file is None:
+        return SnapshotPage(file="", devices=[])
+    return SnapshotPage(file=word(file.name), devices=[_part(one) for one in library.snapshot(file).devices])
+
+
+def _part(device: SnapshotDevice) -> SnapshotPart:
+    facts: list[Fact] = []
+    for title, text in device_entries(device):
+        if title:
+            facts.append(Fact(label=title, value=in_page_words(text)))
+        else:
+            facts[-1].value += f"; {in_page_words(text)}"
+    growing = device.growth.holders if device.growth is not None else []
+    return SnapshotPart(
+        device=device_name(device),
+        facts=facts,
+        live=_table("snapshot_live", moment_words(device).capitalize(), device.peak),
+        failed=_table("snapshot_failed", "Live when the last allocation failed", device.failures[-1])
+        if device.failures
+        else None,
+        growing=table_of("snapshot_growing", "What grows from step to step", growth_columns(), growing)
+        if growing
+        else None,
+    )
+
+
+def _table(name: str, title: str, moment: SnapshotMoment) -> Table:
+    return table_of(name, title, holder_columns(moment.allocated_bytes), moment.holders)

@@ -1,4 +1,4 @@
-"""The pages of operators and of kernels."""
+"""The pages of operators, of kernels and of modules."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from deepscope.analysis.verdict import limit_of
-from deepscope.dashboard.answer import Choice, PageAnswer, Table
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.below import NamedTime, OwnerLine, kernels_below, lines_with
-from deepscope.dashboard.pages.tables import key_of, place_words, table_of, word
+from deepscope.dashboard.page_answer import Choice, PageAnswer, Table, key_of, place_words, table_of, word
+from deepscope.dashboard.pages.calls import NamedTime, OwnerLine, kernels_below, lines_with
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Detail, Kernel, KernelKind, Operator, OperatorInDetail, Peaks, Profile, Why
 from deepscope.report.event_names import readable, shapes_text
 from deepscope.report.line_verdict import no_word, why_words
+from deepscope.report.module_tree import Branch, folded_modules, module_columns, plain_modules
 from deepscope.report.operator_columns import kernel_columns, kind_columns, operator_columns
 from deepscope.report.operator_ranking import RankedRow, RankingQuery, ranking
+from deepscope.report.table_column import ColumnOf
 from deepscope.trace.kinds import operator_kind
 from deepscope.trace.names import parse_call_stack
 
@@ -273,3 +274,48 @@ def _stack(stack: str, profile: Profile) -> list[Spot]:
         )
         for frame in parse_call_stack(stack)[:_FRAMES]
     ]
+
+
+class ModulesAsked(Choice, kw_only=True, frozen=True):
+    """How modules are shown."""
+
+    folded: bool = False
+    """Layers that are alike as one row."""
+
+
+class Modules(PageAnswer):
+    """The tree of modules."""
+
+    table: Table
+    can_fold: bool
+    """Whether some are alike."""
+    paths: list[str]
+    """Of each row the whole path, `*` for numbers; "" where the trace has no paths."""
+
+
+def modules(library: Library, question: ModulesAsked) -> Modules:
+    """The modules, those first in which the device works longest."""
+    profile = library.profile(question)
+    plain, folded = plain_modules(profile.modules), folded_modules(profile.modules)
+    rows = folded if question.folded else plain
+    table = table_of(
+        "modules",
+        "Modules",
+        _columns(profile),
+        rows,
+        parents=[row.parent for row in rows],
+        keys=lambda row: key_of(row.module.path, row.module.class_name),
+    )
+    shown = rows[: len(table.rows)]
+    return Modules(table=table, can_fold=len(folded) < len(plain), paths=[word(row.module.path, 1000) for row in shown])
+
+
+def _columns(profile: Profile) -> list[ColumnOf]:
+    def of_branch(column: ColumnOf) -> ColumnOf:
+        return column._replace(value=lambda row: column.value(row.module))
+
+    return [ColumnOf("name", "module", "text", _name), *map(of_branch, module_columns(profile))]
+
+
+def _name(row: Branch) -> str:
+    return f"{row.name} \N{MULTIPLICATION SIGN}{row.modules}" if row.modules > 1 else row.name

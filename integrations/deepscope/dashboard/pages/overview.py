@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from typing import Literal
 
-from deepscope.dashboard.answer import Choice, Figure, PageAnswer, Table
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import (
+    Choice,
+    Figure,
+    PageAnswer,
+    Table,
+    in_page_words,
+    place_words,
+    table_of,
+    word,
+)
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
-from deepscope.dashboard.pages.parts import ONE_LINE, Idle, Part, Training, WorkList, idle_of, training_of, work_of
-from deepscope.dashboard.pages.tables import in_page_words, place_words, table_of, word
+from deepscope.dashboard.pages.overview_parts import (
+    ONE_LINE,
+    Idle,
+    Part,
+    Training,
+    WorkList,
+    idle_of,
+    training_of,
+    work_of,
+)
 from deepscope.records import PHASES, Costs, Line, Profile, cost_ns, key_figures
 from deepscope.records.tables import Section
 from deepscope.report.findings import without_findings

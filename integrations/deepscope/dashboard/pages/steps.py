@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from deepscope.dashboard.answer import Choice, CounterUnit, Figure, PageAnswer, Table, unit_named
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import (
+    Choice,
+    CounterUnit,
+    Figure,
+    PageAnswer,
+    Table,
+    place_words,
+    table_of,
+    unit_named,
+    word,
+)
 from deepscope.dashboard.pages.overview import StepBar, serving_phases, step_bars
-from deepscope.dashboard.pages.tables import place_words, table_of, word
 from deepscope.records import PHASES, CounterSeries, Profile, Step
 from deepscope.report.columns import STREAM_COLUMNS, thread_columns
 from deepscope.report.counters import COUNTER_COLUMNS

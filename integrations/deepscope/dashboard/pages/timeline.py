@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deepscope.dashboard.answer import Choice
 from deepscope.dashboard.library import Library
+from deepscope.dashboard.page_answer import Choice
 from deepscope.dashboard.timeline.answers import (
     Durations,
     Matches,

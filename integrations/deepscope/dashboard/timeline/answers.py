@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from deepscope.dashboard.answer import CounterUnit, Fact, PageAnswer
+from deepscope.dashboard.page_answer import CounterUnit, Fact, PageAnswer
 
 SliceKind = Literal[
     "step", "phase", "annotation", "frame", "line", "library", "module", "operator", "runtime", "kernel", "copy",

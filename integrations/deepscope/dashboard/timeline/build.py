@@ -7,23 +7,36 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Extent
+from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.numbers.memory import MemoryUse, find_memory
 from deepscope.analysis.numbers.phases import PhaseTimeline, find_phases
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.ownership.calls import step_events
+from deepscope.analysis.ownership.locations import frame_of
 from deepscope.analysis.ownership.modules import ModuleScopes, find_modules
 from deepscope.dashboard.timeline.answers import CodeLine
-from deepscope.dashboard.timeline.columns import OwnWork, SliceColumns, Texts, TimelineColumns, encodable
+from deepscope.dashboard.timeline.columns import (
+    KIND_NUMBER,
+    KINDS,
+    LONGEST,
+    Labels,
+    OwnWork,
+    SliceColumns,
+    Texts,
+    TimelineColumns,
+    encodable,
+)
 from deepscope.dashboard.timeline.counters import counters_of
+from deepscope.dashboard.timeline.detail_levels import busy_of_devices, busy_of_tracks, levels_of
 from deepscope.dashboard.timeline.details import facts_of, links_of
-from deepscope.dashboard.timeline.levels import busy_of_devices, busy_of_tracks, levels_of
-from deepscope.dashboard.timeline.names import LONGEST, kinds_of, labels_of, line_title
-from deepscope.dashboard.timeline.rows import Placement, place_on_tracks, rows_of
+from deepscope.dashboard.timeline.tracks import Placement, place_on_tracks, rows_of
 from deepscope.printable import clipped, printable
 from deepscope.records import PHASES
-from deepscope.trace.arrays import pick
+from deepscope.records.places import base_name, installed_path, path_below
+from deepscope.trace.arrays import distinct_places, pick
+from deepscope.trace.format.span_names import MODULE_TITLE, STEP_PREFIX
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int64, Trace
+from deepscope.trace.model import Int64, Scope, Trace
 
 
 def build_timeline(of: Attribution) -> TimelineColumns:
@@ -243,3 +256,84 @@ def _places(of: Attribution) -> list[CodeLine]:
         )
         for one in of.scopes.locations
     ]
+
+
+_KIND_WORDS = {
+    Kind.ANNOTATION: "annotation",
+    Kind.PYTHON_FUNCTION: "frame",
+    Kind.LINE_SCOPE: "line",
+    Kind.MODULE_SCOPE: "module",
+    Kind.OPERATOR: "operator",
+    Kind.RUNTIME: "runtime",
+    Kind.KERNEL: "kernel",
+    Kind.MEMCPY: "copy",
+    Kind.MEMSET: "copy",
+    Kind.DEVICE_SPAN: "span",
+    Kind.OTHER: "other",
+}
+
+
+def kinds_of(trace: Trace, steps: Mask, collectives: Int64) -> Int64:
+    """The kind of each event, an index into `KINDS`; shape (n,). `collectives` are the kernels that are such."""
+    table = np.full(256, KIND_NUMBER["other"], np.int64)
+    for kind, word in _KIND_WORDS.items():
+        table[kind] = KIND_NUMBER[word]
+    found: Int64 = table[trace.events.kind]
+    found[trace.library_lines] = KIND_NUMBER["library"]
+    modules = np.array([text.startswith(MODULE_TITLE) for text in trace.strings] + [False], np.bool_)
+    found[modules[trace.events.name] & (trace.events.kind == Kind.PYTHON_FUNCTION)] = KIND_NUMBER["module"]
+    found[collectives] = KIND_NUMBER["collective"]
+    found[steps] = KIND_NUMBER["step"]
+    return found
+
+
+def labels_of(trace: Trace, kinds: Int64, phases: Int64) -> tuple[Labels, Int64]:
+    """The labels of all events and, behind them, of some phases (indexes into `PHASES`); shape (n + phases,)."""
+    events, strings, scopes = trace.events, trace.strings, trace.scopes
+    scope = events.scope.astype(np.int64)
+    names = np.where(scope >= 0, scope + len(strings), events.name)
+    names = np.concatenate((names, phases + len(strings) + len(scopes)))
+    kinds = np.concatenate((kinds, np.full(len(phases), KIND_NUMBER["phase"])))
+    found, label = distinct_places(names * len(KINDS) + kinds)
+    kind = found % len(KINDS)
+    root = trace.header.project_root
+    recorded, titles = [], []
+    for code, word in zip((found // len(KINDS)).tolist(), (KINDS[one] for one in kind.tolist()), strict=True):
+        if code < 0:
+            text, title = "", "(no name)"
+        elif code < len(strings):
+            text, title = strings[code], _title(strings[code], word, root)
+        elif code < len(strings) + len(scopes):
+            text, title = _of_scope(scopes[code - len(strings)], word, root)
+        else:
+            text, title = PHASES[code - len(strings) - len(scopes)], ""
+        recorded.append(text)
+        titles.append(title)
+    return Labels(kind.astype(np.uint8), Texts.of(recorded), Texts.of(titles)), label
+
+
+def _title(text: str, kind: str, root: str) -> str:
+    """What is shown of a name where that is more than made readable; else ""."""
+    if kind == "step":
+        return f"step {text.removeprefix(STEP_PREFIX)}"
+    if kind == "module":
+        return text.removeprefix(MODULE_TITLE)
+    if kind == "frame" and (frame := frame_of(text)) is not None:
+        return line_title(frame.path, frame.line, frame.function, root)
+    return ""
+
+
+def _of_scope(scope: Scope, kind: str, root: str) -> tuple[str, str]:
+    if kind == "module":
+        whole = f"{scope.path} ({scope.name})" if scope.path else scope.name
+        return whole, whole
+    return f"{scope.file}:{scope.line} {scope.name}", line_title(scope.file, scope.line, scope.name, root)
+
+
+def line_title(file: str, line: int, function: str, root: str) -> str:
+    """A line as `net.py:42 Net.forward`: its path in the project or in the installed packages, else its file's name."""
+    short = path_below(file, root) if root else ""
+    if not short:
+        inner = installed_path(file)
+        short = inner if inner != file else base_name(file) or file
+    return f"{short}:{line} {function}".rstrip()

@@ -7,7 +7,7 @@ lanes are numbered through all tracks. Slices of one lane do not overlap, but fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import get_args
@@ -15,9 +15,11 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from deepscope.dashboard.answer import CounterUnit
-from deepscope.dashboard.timeline.answers import CodeLine, LinkKind, SliceKind, Track
-from deepscope.printable import printable
+from deepscope.dashboard.page_answer import CounterUnit
+from deepscope.dashboard.timeline.answers import CodeLine, Found, LinkKind, SliceKind, Track
+from deepscope.errors import OptionError
+from deepscope.printable import clipped, printable
+from deepscope.report.event_names import readable
 from deepscope.trace.model import Int32, Int64
 
 
@@ -235,3 +237,91 @@ class TimelineColumns:
     device_busy: BusyTimes
     """By device."""
     counters: list[CounterColumns]
+
+
+LONGEST = 160
+"""Letters of a name that windows and lists show."""
+
+
+def shown_name(labels: Labels, label: int) -> str:
+    """What windows and lists show of a label."""
+    return shown_text(labels.titles[label], labels.recorded[label])
+
+
+def shown_text(title: str, recorded: str) -> str:
+    """A title, or a recorded name where there is none, safe to print and not too long."""
+    return clipped(title or readable(recorded), LONGEST)
+
+
+def whole_name(labels: Labels, label: int) -> str:
+    """A name as recorded, however long, safe to print."""
+    return printable(labels.recorded[label])
+
+
+def row_of(columns: TimelineColumns, one: int) -> tuple[int, int]:
+    """The track and the row of a slice."""
+    lane = int(np.searchsorted(columns.lane_slice, one, "right")) - 1
+    track = int(np.searchsorted(columns.track_lane, lane, "right")) - 1
+    return track, lane - int(columns.track_lane[track])
+
+
+def found_slices(columns: TimelineColumns, chosen: Int64) -> list[Found]:
+    """Slices with their names, in the given order."""
+    slices, found = columns.slices, []
+    for one in chosen.tolist():
+        track, row = row_of(columns, one)
+        found.append(
+            Found(
+                slice=one,
+                track=track,
+                row=row,
+                start_ns=int(slices.start[one]),
+                end_ns=int(slices.end[one]),
+                name=shown_name(columns.labels, int(slices.label[one])),
+            )
+        )
+    return found
+
+
+def slices_within(columns: TimelineColumns, tracks: Int64, begin: int, end: int) -> Int64:
+    """The slices of some tracks that lie in a stretch of time at least in part, ascending.
+
+    Slices without a length count at their instant.
+    """
+    if not len(tracks):
+        return np.zeros(0, np.int64)
+    lanes = columns.lane_slice[columns.track_lane[tracks]], columns.lane_slice[columns.track_lane[tracks + 1]]
+    slices, parts = columns.slices, []
+    for first, last in zip(lanes[0].tolist(), lanes[1].tolist(), strict=True):
+        start, stop = slices.start[first:last], slices.end[first:last]
+        parts.append(first + np.flatnonzero((start < end) & (np.maximum(stop, start + 1) > begin)))
+    return np.concatenate(parts)
+
+
+_LARGEST = 1 << 61
+
+
+def stretch_of(begin: int, end: int) -> tuple[int, int]:
+    """A stretch of time as it was asked for, in nanoseconds, at least one, within what 64 bits hold.
+
+    Raises:
+        OptionError: it ends before it begins.
+    """
+    first, last = (min(max(bound, -_LARGEST), _LARGEST) for bound in (begin, end))
+    if first > last:
+        raise OptionError("end_ns", end, f"lies before the begin, {begin}")
+    return first, max(last, first + 1)
+
+
+def asked_tracks(columns: TimelineColumns, tracks: Collection[int] | None) -> Int64:
+    """The tracks that were asked for, ascending; all of them for None.
+
+    Raises:
+        OptionError: there is no such track.
+    """
+    if tracks is None:
+        return np.arange(len(columns.tracks))
+    for one in tracks:
+        if not 0 <= one < len(columns.tracks):
+            raise OptionError("tracks", one, f"no such track; there are {len(columns.tracks)}, from 0 on")
+    return np.array(sorted(set(tracks)), np.int64)

@@ -12,11 +12,10 @@ from deepscope.analysis.numbers.memory import MemoryUse
 from deepscope.analysis.ownership.attribution import Attribution, OwnedWork
 from deepscope.analysis.tables.counters import levels
 from deepscope.analysis.tables.memory import device_name
-from deepscope.dashboard.answer import CounterUnit, unit_named
+from deepscope.dashboard.page_answer import CounterUnit, unit_named
 from deepscope.dashboard.timeline.answers import Change, Counter, CounterWindow
-from deepscope.dashboard.timeline.columns import CounterColumns, TimelineColumns
-from deepscope.dashboard.timeline.levels import covered_before
-from deepscope.dashboard.timeline.names import LONGEST
+from deepscope.dashboard.timeline.columns import LONGEST, CounterColumns, TimelineColumns
+from deepscope.dashboard.timeline.detail_levels import covered_before
 from deepscope.printable import clipped
 from deepscope.trace.format.counters import TRACKS
 from deepscope.trace.model import Int64

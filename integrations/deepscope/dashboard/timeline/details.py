@@ -12,10 +12,19 @@ from deepscope.analysis.critical.waits import clipped, find_device_waits
 from deepscope.analysis.numbers.flops import flops_of_operators
 from deepscope.analysis.numbers.work import queueing
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.dashboard.answer import Fact
+from deepscope.dashboard.page_answer import Fact
 from deepscope.dashboard.timeline.answers import Link, SliceDetails
-from deepscope.dashboard.timeline.columns import KINDS, LINK_KINDS, FactColumn, Links, Texts, TimelineColumns
-from deepscope.dashboard.timeline.names import row_of, shown_name, whole_name
+from deepscope.dashboard.timeline.columns import (
+    KINDS,
+    LINK_KINDS,
+    FactColumn,
+    Links,
+    Texts,
+    TimelineColumns,
+    row_of,
+    shown_name,
+    whole_name,
+)
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, rate_text, time_text

@@ -20,11 +20,19 @@ from deepscope.dashboard.timeline.answers import (
     TrackWindow,
     Window,
 )
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, WORK_KINDS, TimelineColumns, kind_numbers
+from deepscope.dashboard.timeline.columns import (
+    KIND_NUMBER,
+    KINDS,
+    WORK_KINDS,
+    TimelineColumns,
+    asked_tracks,
+    kind_numbers,
+    shown_name,
+    stretch_of,
+)
 from deepscope.dashboard.timeline.counters import bins_for, counter_head, counter_window, edges_of
+from deepscope.dashboard.timeline.detail_levels import TOP, LevelEntries, dominant, ranges, resolution_of, shown_entries
 from deepscope.dashboard.timeline.details import details_of
-from deepscope.dashboard.timeline.levels import TOP, LevelEntries, dominant, ranges, resolution_of, shown
-from deepscope.dashboard.timeline.names import asked_tracks, shown_name, stretch_of
 from deepscope.dashboard.timeline.selection import NameIndex, at_line, durations_of, search, selection_of
 from deepscope.errors import OptionError, TraceError
 from deepscope.processes import MessageError, ProcessEndedError, Progress
@@ -172,7 +180,7 @@ class TimelineIndex:
         chosen = asked_tracks(self.columns, tracks)
         level = max(_WIDTH * (end_ns - begin_ns) // width, 1).bit_length()
         lanes = ranges(self.columns.track_lane[chosen], self.columns.track_lane[chosen + 1])
-        found = shown(self.columns.levels, lanes, begin_ns, end_ns, level=min(level, TOP - 1), most=MOST_SLICES)
+        found = shown_entries(self.columns.levels, lanes, begin_ns, end_ns, level=min(level, TOP - 1), most=MOST_SLICES)
         drawn = _drawn(self.columns, found, begin_ns, end_ns)
         labels, name = distinct_places(drawn.label)
         edges = edges_of(begin_ns, end_ns, bins_for(len(self.columns.counters), width))

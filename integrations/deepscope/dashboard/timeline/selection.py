@@ -9,19 +9,23 @@ import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
 from deepscope.dashboard.timeline.answers import Busy, Durations, Matches, Selection, SliceKind, Sum
-from deepscope.dashboard.timeline.columns import KIND_NUMBER, KINDS, WORK_KINDS, TimelineColumns, kind_numbers
-from deepscope.dashboard.timeline.counters import change_in
-from deepscope.dashboard.timeline.levels import covered_before, ranges
-from deepscope.dashboard.timeline.names import (
+from deepscope.dashboard.timeline.columns import (
+    KIND_NUMBER,
+    KINDS,
     LONGEST,
+    WORK_KINDS,
+    TimelineColumns,
     asked_tracks,
     found_slices,
-    shown,
+    kind_numbers,
     shown_name,
+    shown_text,
+    slices_within,
     stretch_of,
     whole_name,
-    within,
 )
+from deepscope.dashboard.timeline.counters import change_in
+from deepscope.dashboard.timeline.detail_levels import covered_before, ranges
 from deepscope.errors import OptionError
 from deepscope.printable import clipped, printable
 from deepscope.records.places import NO_LINE
@@ -47,7 +51,7 @@ def selection_of(columns: TimelineColumns, begin: int, end: int, tracks: Collect
     """
     begin_ns, end_ns = stretch_of(begin, end)
     chosen = asked_tracks(columns, tracks)
-    rows = within(columns, chosen, begin_ns, end_ns)
+    rows = slices_within(columns, chosen, begin_ns, end_ns)
     kind = columns.labels.kind[columns.slices.label[rows]] if len(rows) else rows
     operators = _own_time(columns, rows[kind == KIND_NUMBER["operator"]], begin_ns, end_ns)
     work = rows[np.isin(kind, kind_numbers(WORK_KINDS))] if columns.has_device else operators.slice
@@ -161,7 +165,7 @@ class NameIndex:
     def __init__(self, columns: TimelineColumns) -> None:
         labels = columns.labels
         self._whole = [printable(text) for text in labels.recorded]
-        self._shown = [shown(title, text) for title, text in zip(labels.titles, labels.recorded, strict=True)]
+        self._shown = [shown_text(title, text) for title, text in zip(labels.titles, labels.recorded, strict=True)]
         lower = zip(map(str.casefold, self._shown), map(str.casefold, self._whole), strict=True)
         self._lower = [whole if shown in whole else f"{shown}\n{whole}" for shown, whole in lower]
 

@@ -13,7 +13,7 @@ from deepscope.analysis.ownership.attribution import attribute
 from deepscope.dashboard.timeline.build import build_timeline
 from deepscope.dashboard.timeline.columns import MOST_ROWS
 from deepscope.dashboard.timeline.index import TimelineIndex, open_timeline
-from deepscope.dashboard.timeline.rows import MOST_TRACKS
+from deepscope.dashboard.timeline.tracks import MOST_TRACKS
 from deepscope.store.files import single_file
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

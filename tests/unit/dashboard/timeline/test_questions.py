@@ -10,10 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepscope.dashboard.timeline.columns import KINDS
+from deepscope.dashboard.timeline.columns import KINDS, shown_name
 from deepscope.dashboard.timeline.counters import MOST_COUNTERS
 from deepscope.dashboard.timeline.index import TimelineIndex
-from deepscope.dashboard.timeline.names import shown_name
 from deepscope.errors import OptionError
 from random_traces import random_trace
 from trace_builder import TraceBuilder

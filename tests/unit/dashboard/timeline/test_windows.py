@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from deepscope.dashboard.timeline.answers import TrackWindow, Window
-from deepscope.dashboard.timeline.columns import KINDS
+from deepscope.dashboard.timeline.columns import KINDS, shown_name
 from deepscope.dashboard.timeline.index import TimelineIndex
-from deepscope.dashboard.timeline.names import shown_name
-from deepscope.dashboard.timeline.rows import rows_of
+from deepscope.dashboard.timeline.tracks import rows_of
 from deepscope.errors import OptionError
 from random_traces import random_trace
 from trace_builder import TraceBuilder

@@ -13,7 +13,7 @@ from deepscope.analysis.analysis import Analysis, analyse
 from deepscope.analysis.numbers.memory_blocks import device_codes
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.tables.memory import memory_table
-from deepscope.dashboard.moments import DeviceMoments, MemoryMoments, moments_of
+from deepscope.dashboard.memory_moments import DeviceMoments, MemoryMoments, moments_of
 from deepscope.errors import OptionError
 from deepscope.records import Memory
 from deepscope.store.cache import decode_columns, encode_columns

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
-from deepscope.dashboard.answer import PageAnswer
-from deepscope.dashboard.pages.below import NamedTime
+from deepscope.dashboard.page_answer import PageAnswer, key_of, place_words, word
+from deepscope.dashboard.pages.calls import NamedTime
 from deepscope.dashboard.pages.operators import kernel_key, named_operator
-from deepscope.dashboard.pages.tables import key_of, place_words, word
 from deepscope.records import PHASES, FrameworkPart, Kernel, Line, Profile
 from deepscope.report.event_names import readable
 from deepscope.report.module_tree import Branch, folded_modules

@@ -212,7 +212,7 @@ def _first_largest(group: Int64, value: Int64, groups: int) -> Int64:
     return largest[np.searchsorted(group[largest], np.arange(groups))]
 
 
-def shown(levels: Levels, lanes: Int64, begin: int, end: int, *, level: int, most: int) -> LevelEntries:
+def shown_entries(levels: Levels, lanes: Int64, begin: int, end: int, *, level: int, most: int) -> LevelEntries:
     """What some lanes show of a window [begin, end) from a level on: of the first that has no more than `most` entries.
 
     The last level is taken whatever it has.

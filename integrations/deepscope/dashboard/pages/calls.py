@@ -1,11 +1,10 @@
-"""Which kernels stand below an operator, on which lines it runs, and which lines call a line."""
+"""What calls what: the kernels below an operator, the lines that it runs on, and the paths of calls to a line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deepscope.dashboard.answer import PageAnswer
-from deepscope.dashboard.pages.tables import key_of, place_words, whole_place, word
+from deepscope.dashboard.page_answer import PageAnswer, key_of, place_words, whole_place, word
 from deepscope.records import Line, Profile
 from deepscope.records.places import NO_LINE
 from deepscope.report.call_paths import node_path, subtree_sums

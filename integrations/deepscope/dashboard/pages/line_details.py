@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from deepscope.analysis.verdict import Reason
-from deepscope.dashboard.answer import Choice, Figure, PageAnswer
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.pages.below import CallPath, call_paths
+from deepscope.dashboard.page_answer import Choice, Figure, PageAnswer, in_page_words, whole_place, word
+from deepscope.dashboard.pages.calls import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.lines import notes_of, values_of
 from deepscope.dashboard.pages.operators import rated_work
-from deepscope.dashboard.pages.tables import in_page_words, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile
