@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from deepscope.cli.output import writing
+from deepscope.cli.output import whole_file, writing
 from deepscope.errors import DeepScopeError, MissingExtraError
 
 PROGRAM = "train_transformer.py"
@@ -55,6 +55,7 @@ def copy_program(folder: Path) -> Path:
     """Copies the example into `folder`; a copy that the user has changed is left as it is."""
     target = folder / PROGRAM
     if not target.exists():
-        with resources.as_file(resources.files("deepscope.examples") / PROGRAM) as source:
-            shutil.copyfile(source, target)
+        source = resources.files("deepscope.examples") / PROGRAM
+        with resources.as_file(source) as file, whole_file(target) as part:
+            shutil.copyfile(file, part)
     return target

@@ -97,7 +97,10 @@ def emit_pieces(pieces: Iterable[str], path: str | None) -> None:
     """
     with writing(path or "standard output"):
         if path is not None and path != "-":
-            with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+            with (
+                whole_file(Path(path)) as part,
+                part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream,
+            ):
                 stream.writelines(pieces)
             return
         is_chosen = "PYTHONIOENCODING" in os.environ
@@ -115,12 +118,35 @@ def emit_bytes(content: bytes, path: str | None) -> None:
     """
     with writing(path or "standard output"):
         if path is not None and path != "-":
-            Path(path).write_bytes(content)
+            with whole_file(Path(path)) as part:
+                part.write_bytes(content)
             return
         if sys.stdout.isatty():
             raise DeepScopeError("standard output: a terminal cannot show this form; name a file with -o FILE")
         sys.stdout.buffer.write(content)
         sys.stdout.flush()
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write to: it takes the place of `path` at the end, and is removed where writing fails.
+
+    A device or a pipe, and a file whose folder takes no new ones, is written to itself; a link keeps its target.
+    """
+    target = Path(os.path.realpath(path))
+    is_special = path.exists() and not path.is_file()
+    if is_special or (target.parent.is_dir() and not os.access(target.parent, os.W_OK)):
+        yield path
+        return
+    part = target.with_name(f".deepscope-{os.getpid()}.part")
+    try:
+        part.touch()
+        if target.exists():
+            shutil.copymode(target, part)
+        yield part
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from deepscope import errors
-from deepscope.cli.output import writing
+from deepscope.cli.output import whole_file, writing
 from deepscope.errors import DeepScopeError
 from deepscope.printable import printable
 
@@ -52,7 +52,8 @@ def install(where: Sequence[str], force: bool) -> None:
             if not is_same:
                 with writing(str(path)):
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(text)
+                    with whole_file(path) as part:
+                        part.write_bytes(text)
             click.echo(printable(f"{path}: {'is there already' if is_same else 'written'}"))
 
 

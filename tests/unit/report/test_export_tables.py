@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -169,6 +171,21 @@ def test_a_table_that_comes_again_goes_on_below(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text() == "rank,name\n0,a\n0,b0\n1,a\n1,b1\n"
     found = pyarrow.parquet.read_table(tmp_path / "t.parquet").to_pydict()
     assert found == {"rank": [0, 0, 1, 1], "name": ["a", "b0", "a", "b1"]}
+
+
+@pytest.mark.parametrize("write", [write_csv_files, write_parquet_files])
+def test_tables_that_cannot_be_written_whole_leave_the_folder_as_it_was(
+    tmp_path: Path, write: Callable[[Iterable[ColumnTable], Path], list[str]]
+) -> None:
+    (tmp_path / "lines.csv").write_text("before")
+
+    def full_disk() -> Iterator[ColumnTable]:
+        yield column_table(PROFILES["training"], "lines")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        write(full_disk(), tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"lines.csv": "before"}
 
 
 @pytest.mark.parametrize("package", ["pandas", "pyarrow"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -37,17 +38,27 @@ def write_csv_files(tables: Iterable[ColumnTable], folder: Path) -> list[str]:
     gets an apostrophe in front, and control characters are visible escapes.
     """
     written: list[str] = []
-    folder.mkdir(parents=True, exist_ok=True)
-    for table in tables:
-        name = f"{table.name}.csv"
-        is_new = name not in written
-        with (folder / name).open("w" if is_new else "a", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            if is_new:
-                writer.writerow([column.name for column in table.columns])
-                written.append(name)
-            writer.writerows(zip(*map(_cells, table.columns), strict=True))
+    with _whole_files(folder) as beside:
+        for table in tables:
+            name = f"{table.name}.csv"
+            is_new = name not in written
+            with (beside / name).open("w" if is_new else "a", encoding="utf-8", newline="") as stream:
+                writer = csv.writer(stream, lineterminator="\n")
+                if is_new:
+                    writer.writerow([column.name for column in table.columns])
+                    written.append(name)
+                writer.writerows(zip(*map(_cells, table.columns), strict=True))
     return written
+
+
+@contextmanager
+def _whole_files(folder: Path) -> Iterator[Path]:
+    """A folder within `folder` to write files to: they move up at the end, and are removed where writing fails."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder, prefix=".deepscope-") as beside:
+        yield Path(beside)
+        for file in Path(beside).iterdir():
+            file.replace(folder / file.name)
 
 
 def _cells(column: RecordColumn) -> list[Any]:
@@ -69,15 +80,14 @@ def write_parquet_files(tables: Iterable[ColumnTable], folder: Path) -> list[str
         MissingExtraError: pyarrow is not installed.
     """
     parquet = import_extra("pyarrow.parquet")
-    folder.mkdir(parents=True, exist_ok=True)
     writers: dict[str, Any] = {}
-    with ExitStack() as open_files:
+    with _whole_files(folder) as beside, ExitStack() as open_files:
         for table in tables:
             found = arrow_table(table)
             name = f"{table.name}.parquet"
             if name not in writers:
                 writers[name] = open_files.enter_context(
-                    parquet.ParquetWriter(str(folder / name), found.schema, compression="zstd")
+                    parquet.ParquetWriter(str(beside / name), found.schema, compression="zstd")
                 )
             writers[name].write_table(found.cast(writers[name].schema))
     return list(writers)
