@@ -24,7 +24,7 @@ from IPython.display import publish_display_data
 from deepscope.capture.notices import unannounced
 from deepscope.capture.process_hooks.open_recorders import fail
 from deepscope.capture.program import Recorded, record_steps, record_whole
-from deepscope.cli.recording import asked_options, given_options, run_options
+from deepscope.cli.recording_options import asked_options, given_options, run_options
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, Profile

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.capture.options import checked_options
-from deepscope.cli.project_settings import project_settings, with_settings
+from deepscope.cli.recording_options import project_settings, with_settings
 from deepscope.errors import SettingsError
 
 

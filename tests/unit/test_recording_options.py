@@ -10,8 +10,7 @@ import click
 import pytest
 
 from deepscope.capture.options import BUILT_IN_CODE, OPTION_NAMES, OPTIONS, OptionKeywords, RecordingOptions, markdown
-from deepscope.cli.project_settings import SETTINGS
-from deepscope.cli.recording import given_options
+from deepscope.cli.recording_options import SETTINGS, given_options
 from deepscope.cli.run import run
 from deepscope.errors import OptionError
 from deepscope.lightning.keywords import LightningKeywords

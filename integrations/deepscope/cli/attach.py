@@ -16,7 +16,7 @@ from deepscope.capture.on_demand.jobs import TrainingJob, clients_of, find_jobs,
 from deepscope.capture.on_demand.places import control_folders
 from deepscope.capture.topics import checked_ranks
 from deepscope.cli.output import emit, form_option, rows_option, tell
-from deepscope.cli.recording import asked_options
+from deepscope.cli.recording_options import asked_options
 from deepscope.cli.report import rendered
 from deepscope.errors import ControlError, NoTraceError
 from deepscope.printable import printable

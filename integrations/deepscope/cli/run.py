@@ -16,7 +16,14 @@ import click
 
 from deepscope.capture.topics import help_text
 from deepscope.cli.output import emit, rows_option, tell, terminal
-from deepscope.cli.recording import asked_options, given_options, run_options
+from deepscope.cli.recording_options import (
+    COUNTED,
+    asked_options,
+    given_options,
+    project_settings,
+    run_options,
+    with_settings,
+)
 from deepscope.cli.report import rendered
 from deepscope.errors import DeepScopeError, MissingExtraError
 from deepscope.store import Profile, load_profile
@@ -81,7 +88,6 @@ def run(
         raise MissingExtraError("torch", "torch")
     from deepscope.capture.process_hooks.open_recorders import fail
     from deepscope.capture.program import Program, record_on_demand, record_steps, record_whole
-    from deepscope.cli.project_settings import COUNTED, project_settings, with_settings
 
     given = given_options(options)
     if on_demand:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from deepscope.capture.options import OPTION_NAMES, RecordingOptions, checked_options
 from deepscope.capture.topics import PRESETS, TOPICS, markdown
-from deepscope.cli.recording import given_options
+from deepscope.cli.recording_options import given_options
 from deepscope.cli.run import run
 from deepscope.errors import OptionError
 from deepscope.lightning.keywords import choose

@@ -13,12 +13,7 @@ from deepscope.analysis.array_ops.intervals import Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, place_words
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.library_options import (
-    framework_option,
-    loader_batch_sizes,
-    loader_workers,
-    loads_from,
-)
+from deepscope.analysis.findings.library_options import framework_option, loader_batch_sizes, loader_workers, loads_from
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.source_text import loops_around, loops_in_function

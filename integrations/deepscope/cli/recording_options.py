@@ -1,16 +1,22 @@
-"""`[tool.deepscope]` in the pyproject.toml of a project: the options of `deepscope run` that seldom change."""
+"""The options of a recording: those of `deepscope run` and `attach`, and `[tool.deepscope]` in pyproject.toml.
+
+The command line has those that change from run to run, the file of a project the others.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import click
 import msgspec
 
-from deepscope.capture.lines.user_code import root_above
-from deepscope.capture.options import BUILT_IN_CODE, SCHEDULE_NAMES, RecordingOptions, checked_options
+from deepscope.capture.options import BUILT_IN_CODE, OPTIONS, SCHEDULE_NAMES, RecordingOptions, checked_options
 from deepscope.capture.topics import TOPICS
+from deepscope.cli.options import Duration
+from deepscope.cli.output import Function, with_options
 from deepscope.errors import OptionError, SettingsError
 from deepscope.printable import printable
 
@@ -18,6 +24,36 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+
+def _declared(name: str, word: str = "", **settings: Any) -> Callable[[Function], Function]:
+    """An option as it is declared; what is not given is left to the recording's own default."""
+    default = OPTIONS[name].default
+    default_text = "" if default is None or default is False else f"  [default: {default}]"
+    return click.option(f"--{word or name}", name, help=OPTIONS[name].metadata["what"] + default_text, **settings)
+
+
+asked_options = with_options(
+    _declared("topics", metavar="TOPICS"),
+    _declared("warmup", type=click.IntRange(0), metavar="N"),
+    _declared("time", type=Duration(), metavar="TIME"),
+    _declared("ranks", "rank", multiple=True, metavar="RANKS"),
+)
+"""Adds `--topics --warmup --time --rank`, which `run` and `attach` have in common."""
+
+run_options = with_options(
+    _declared("wait", type=click.IntRange(0), metavar="N"),
+    _declared("active", type=click.IntRange(1), metavar="N"),
+    _declared("after", type=Duration(zero=True), metavar="TIME"),
+    _declared("audit", is_flag=True, default=None),
+)
+"""Adds the options of `run` alone; the command gets them by the names of `RecordingOptions`."""
+
+
+def given_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that the user gave, as keywords for whatever records."""
+    return {name: value for name, value in options.items() if value is not None and value != ()}
+
 
 COUNTED = frozenset({"skip_first", "repeat"})
 """Keys of recordings that count steps; any other recording takes no notice of them."""
@@ -40,6 +76,8 @@ def project_settings(program: str, *, is_module: bool) -> dict[str, Any]:
     Raises:
         SettingsError: the file is no TOML; the table has a key that does not exist, or a value that cannot be used.
     """
+    from deepscope.capture.lines.user_code import root_above  # imports torch
+
     folder = Path.cwd() if is_module else Path(program).resolve().parent
     path = root_above(folder) / "pyproject.toml"
     try:
