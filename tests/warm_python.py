@@ -30,7 +30,7 @@ SERVING = (*_READING, "deepscope_lsp.assembly")
 """For the language server."""
 _COMMANDS = (
     *_READING,
-    *(f"deepscope.cli.{name}" for name in ("attach", "compare", "export", "ranks", "report", "trials", "view")),
+    *(f"deepscope.cli.{name}" for name in ("attach", "compare", "export", "ranks", "report", "servers", "trials")),
     "deepscope.dashboard.server",
     "deepscope.report.exports.tables",
     "deepscope.report.exports.call_paths",

@@ -225,6 +225,6 @@ def test_where_the_tab_cannot_be_made_tensorboard_goes_on(caplog: pytest.LogCapt
 
 
 def test_only_the_plug_in_imports_tensorboard() -> None:
-    program = "import sys, deepscope.dashboard.application, deepscope.dashboard.server, deepscope.cli.view;"
+    program = "import sys, deepscope.dashboard.application, deepscope.dashboard.server, deepscope.cli.servers;"
     check = "sys.exit('tensorboard' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program + check], check=False).returncode == 0

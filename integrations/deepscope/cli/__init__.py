@@ -1,4 +1,4 @@
-"""The command line `deepscope`, one file a command."""
+"""The command line `deepscope`, one file a command; those that serve share one."""
 
 from deepscope.cli.entry import main
 

@@ -84,9 +84,9 @@ COMMANDS = {
     "verify": Entry("Try", "deepscope.cli.trials:verify", "Run two revisions of a program, say whether it is faster."),
     "compare": Entry("Compare", "deepscope.cli.compare:compare", "Show which lines became slower or faster."),
     "ranks": Entry("Compare", "deepscope.cli.ranks:ranks", "Show which rank is late, and by which line."),
-    "view": Entry("Serve", "deepscope.cli.view:view", "Show runs in a browser."),
-    "lsp": Entry("Serve", "deepscope.cli.lsp:lsp", "Run the language server, for editors."),
-    "mcp": Entry("Serve", "deepscope.cli.mcp:mcp", "Answer coding assistants over the Model Context Protocol."),
+    "view": Entry("Serve", "deepscope.cli.servers:view", "Show runs in a browser."),
+    "lsp": Entry("Serve", "deepscope.cli.servers:lsp", "Run the language server, for editors."),
+    "mcp": Entry("Serve", "deepscope.cli.servers:mcp", "Answer coding assistants over the Model Context Protocol."),
     "skill": Entry("Serve", "deepscope.cli.skill:skill", "Teach coding assistants to use DeepScope."),
 }
 

@@ -1,21 +1,26 @@
-"""`deepscope view`: the dashboard in a browser."""
+"""`deepscope view`, `lsp` and `mcp`: the commands that serve a browser, an editor or a coding assistant."""
 
 from __future__ import annotations
 
 import errno
+import importlib
+import importlib.util
+import runpy
 import signal
 import sys
 import threading
 from contextlib import suppress
+from pathlib import Path
 from socket import gethostname
 from typing import Any
 
 import click
 
 from deepscope.cli.options import FOLDERS, reading_options
-from deepscope.errors import DeepScopeError
+from deepscope.errors import DeepScopeError, MissingExtraError, NoTraceError
 from deepscope.printable import printable
 from deepscope.processes import end_all
+from deepscope.trace.kineto.remote import is_url
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address from here
@@ -119,3 +124,34 @@ def _open(address: str) -> None:
 
 def _ended(*_: Any) -> None:
     raise KeyboardInterrupt
+
+
+@click.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lsp(arguments: tuple[str, ...]) -> None:
+    """Run the language server over stdio, --tcp or --ws; `deepscope lsp --help` lists its options."""
+    if importlib.util.find_spec("pygls") is None:
+        raise MissingExtraError("pygls", "lsp")
+    # The server stands above the command line, so it is run, not imported.
+    sys.argv = ["deepscope lsp", *arguments]
+    runpy.run_module("deepscope_lsp", run_name="__main__")
+
+
+@click.command()
+@click.argument("folders", nargs=-1, metavar="[FOLDER]…")
+@click.option(
+    "--allow-run", is_flag=True, help="Let the assistant run programs below this folder: record, try, verify."
+)
+def mcp(folders: tuple[str, ...], *, allow_run: bool) -> None:
+    """Serve the runs in FOLDERs to a coding assistant over stdio, by the Model Context Protocol.
+
+    By default these are deepscope_logs, lightning_logs and runs. No tool reads a trace elsewhere. docs/assistants.md
+    says how each assistant is set up.
+    """
+    for folder in folders:
+        if not is_url(folder) and not Path(folder).is_dir():
+            raise NoTraceError(f"{folder}: no such folder")
+    if importlib.util.find_spec("mcp") is None:
+        raise MissingExtraError("mcp", "mcp")
+    # The server stands above the command line, whose words it uses, so it is imported by its name.
+    importlib.import_module("deepscope.mcp_server.server").serve(folders or FOLDERS, allow_run=allow_run)
