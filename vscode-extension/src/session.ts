@@ -3,7 +3,8 @@
 import * as vscode from "vscode";
 import { isBelowAny } from "./folders";
 import { install, offerInstall } from "./interpreter/install";
-import type { Interpreter, Interpreters, Missing } from "./interpreter/resolve";
+import type { Interpreter, Interpreters, Missing, Resolution } from "./interpreter/resolve";
+import { notify } from "./notify";
 import type { Status } from "./server/contract";
 import type { LanguageServer } from "./server/languageServer";
 import type { Standing } from "./status/words";
@@ -121,27 +122,43 @@ export class Session implements vscode.Disposable {
     this.statuses.clear();
     this.missing = undefined;
     this.stand("starting");
-    const resolution = await this.interpreters.resolve();
-    if (attempt !== this.attempt) {
-      return; // a newer start has taken over
+    let isMissing = false;
+    try {
+      const resolution = await this.interpreters.resolve();
+      if (attempt === this.attempt) {
+        isMissing = await this.startWith(resolution);
+      } // else a newer start has taken over
+    } catch (error) {
+      this.log.error(`DeepScope could not be started: ${String(error)}`);
+      if (attempt === this.attempt) {
+        this.stand("failed");
+      }
+      if (why === "asked") {
+        void notify("error", `DeepScope could not be started: ${error instanceof Error ? error.message : String(error)}`);
+      }
     }
+    if (isMissing && attempt === this.attempt && (why === "asked" || (await hasTraces()))) {
+      await this.offer();
+    }
+  }
+
+  /** Starts the server with what was found; whether DeepScope is missing. */
+  private async startWith(resolution: Resolution): Promise<boolean> {
     if (resolution.kind === "ready") {
       this.current = resolution.interpreter;
       await this.server.start(resolution.interpreter, await this.interpreters.neutralFolder());
-      return;
+      return false;
     }
     await this.server.stop();
     this.current = resolution.kind === "lacking" ? resolution.interpreter : undefined;
     if (resolution.kind === "restricted") {
       this.log.info("restricted workspace: no interpreter is started; set deepscope.interpreter in the user settings to read traces");
       this.stand("restricted");
-      return;
+      return false;
     }
     this.missing = resolution;
     this.stand("missing");
-    if (why === "asked" || (await hasTraces())) {
-      await this.offer();
-    }
+    return true;
   }
 
   /** Whether a program can be recorded with the interpreter at hand. */

@@ -6,6 +6,7 @@ import type * as Vscode from "vscode";
 import { DashboardPanel } from "../src/dashboard/panel";
 import { Heat } from "../src/heat/heat";
 import { Session } from "../src/session";
+import { CallPathsView } from "../src/views/callPathsView";
 
 const editor = vi.hoisted(() => {
   const nothing = (): { dispose(): void } => ({ dispose: () => undefined });
@@ -22,6 +23,7 @@ const editor = vi.hoisted(() => {
   const drawn: (readonly unknown[])[] = [];
   const document = { languageId: "python", version: 1, lineCount: 9, lineAt: (line: number) => ({ range: line }), uri: { scheme: "file", fsPath: "/a.py" } };
   const closed = new EventEmitter<undefined>();
+  const selected = new EventEmitter<undefined>();
   const panel = {
     webview: { asWebviewUri: String, onDidReceiveMessage: nothing, postMessage: nothing, cspSource: "" },
     onDidDispose: closed.event,
@@ -34,9 +36,13 @@ const editor = vi.hoisted(() => {
     DecorationRangeBehavior: {},
     OverviewRulerLane: {},
     ViewColumn: {},
-    Uri: { joinPath: () => "" },
+    Uri: { joinPath: () => "", parse: () => ({ scheme: "file", query: "" }) },
     commands: { executeCommand: nothing },
     window: {
+      activeTextEditor: { document, selection: { active: { line: 0 } } },
+      createTreeView: () => ({ visible: true, onDidChangeVisibility: nothing }),
+      onDidChangeTextEditorSelection: selected.event,
+      showErrorMessage: () => Promise.resolve(undefined),
       visibleTextEditors: [{ document, setDecorations: (_: unknown, shown: readonly unknown[]) => drawn.push(shown) }],
       createTextEditorDecorationType: nothing,
       createWebviewPanel: () => panel,
@@ -45,6 +51,7 @@ const editor = vi.hoisted(() => {
       onDidChangeActiveTextEditor: nothing,
     },
     workspace: {
+      getWorkspaceFolder: () => undefined,
       isTrusted: true,
       createFileSystemWatcher: () => ({ onDidCreate: nothing }),
       getConfiguration: () => ({ get: (_: string, otherwise: unknown) => otherwise }),
@@ -53,7 +60,7 @@ const editor = vi.hoisted(() => {
       onDidGrantWorkspaceTrust: nothing,
     },
   };
-  return { module, panel, drawn };
+  return { module, panel, drawn, selected };
 });
 vi.mock("vscode", () => editor.module);
 
@@ -87,6 +94,32 @@ test("a wait for the server that is given up leaves no listener", async () => {
   await vi.advanceTimersByTimeAsync(60_000);
   await waited;
   expect((session as unknown as { changes: { listeners: Set<unknown> } }).changes.listeners.size).toBe(0);
+});
+
+test("a start without a folder to start in has failed, and the next one begins anew", async () => {
+  const server = { requests: {}, onStatus: vi.fn(), onRunning: vi.fn(), stop: vi.fn() };
+  const resolve = vi.fn(() => Promise.reject(new Error("EACCES: permission denied, mkdir")));
+  const session = new Session({ onDidChangeActive: () => Promise.resolve(undefined), resolve } as never, server as never, log);
+  await session.start();
+  expect(session.standing).toBe("failed");
+  await session.start("asked");
+  expect([session.standing, resolve.mock.calls.length]).toEqual(["failed", 2]);
+});
+
+test("the call paths are those of the line that the cursor went to last", async () => {
+  const answers: ((line: object) => void)[] = [];
+  const linePaths = vi.fn((line: object) => Promise.resolve({ line, callers: [], callees: [], stepWords: "" }));
+  const requests = { recordedLine: () => new Promise((resolve) => answers.push(resolve)), linePaths };
+  new CallPathsView({ get: () => undefined } as never, { status: { trace: {} } } as never, requests as never, log);
+  for (let moves = 1; moves <= 2; moves += 1) {
+    editor.selected.fire(undefined);
+    await vi.advanceTimersByTimeAsync(1000);
+  }
+  answers[1]?.({ file: "/a.py", line: 2 });
+  await vi.advanceTimersByTimeAsync(1);
+  answers[0]?.({ file: "/a.py", line: 1 });
+  await vi.advanceTimersByTimeAsync(1);
+  expect(linePaths.mock.calls.map(([line]) => line)).toEqual([{ file: "/a.py", line: 2 }]);
 });
 
 test("a dashboard that is closed before its server starts starts none", async () => {

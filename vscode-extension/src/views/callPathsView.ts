@@ -32,6 +32,8 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
   /** The cursor went from a row into code that was not measured: what is shown stays until it is at a measured line. */
   private isHeld = false;
   private generation = 0;
+  /** Counts where the cursor went, and the lines that were chosen otherwise: the last one is shown. */
+  private moves = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly subscriptions: vscode.Disposable[];
 
@@ -56,7 +58,10 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
   /** Shows a line's callers and callees; nothing where it has none. */
   async show(line: RecordedLine | undefined): Promise<void> {
     const generation = (this.generation += 1);
-    this.isHeld &&= line === this.line;
+    if (line !== this.line) {
+      this.moves += 1;
+      this.isHeld = false;
+    }
     this.line = line;
     if (line === undefined || this.session.status?.trace == null || !this.view.visible) {
       this.draw(undefined, "");
@@ -149,8 +154,10 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     if (place === undefined || !this.view.visible || this.session.status?.trace == null) {
       return;
     }
+    const move = (this.moves += 1);
     const line = await recordedAt(place, this.requests).catch(() => undefined);
-    if (this.isHeld && (line === undefined || !(await this.isOnPath(line)))) {
+    const isKept = this.isHeld && (line === undefined || !(await this.isOnPath(line)));
+    if (isKept || move !== this.moves) {
       return;
     }
     const isSame = line?.file === this.line?.file && line?.line === this.line?.line && this.paths !== undefined;
