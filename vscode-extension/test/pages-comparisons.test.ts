@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { baselinesOf, foundRuns, titleOf } from "../src/pages/app/baselines";
-import { changesOf, scaleOf, withoutNoise } from "../src/pages/compare/changes";
+import { baselinesOf, foundRuns, titleOf } from "../src/pages/app/runs";
+import { changesOf, scaleOf, withoutNoise } from "../src/pages/compare/DivergingBars";
 import type { Column, Compared, Run, Table } from "../src/pages/contract";
-import { aboveWords, blocksOf, heatOf, levelOf, slowestFirst } from "../src/pages/distributed/heat";
-import { absolute, relative, stackOf } from "../src/pages/memory/kinds";
+import { aboveWords, blocksOf, heatOf, levelOf, slowestFirst } from "../src/pages/distributed/HeatMap";
+import { absolute, relative, stackOf } from "../src/pages/memory/DeviceMemory";
 import { incrementsWithin, placeOf } from "../src/pages/parts/chartScale";
-import { valueWords } from "../src/pages/parts/units";
-import { stepsWords } from "../src/pages/steps/stepsWords";
+import { valueWords } from "../src/pages/words";
+import { stepsWords } from "../src/pages/steps/StepsPage";
 
 describe("a chart", () => {
   it("finds the last event until a moment", () => {

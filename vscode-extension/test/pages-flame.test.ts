@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Flame } from "../src/pages/contract";
-import { boxesOf, change, changeColour, leadsTo, type Box } from "../src/pages/flame/boxes";
-import { boxColour, kindColour, KINDS } from "../src/pages/flame/colours";
+import { boxColour, boxesOf, change, changeColour, kindColour, KINDS, leadsTo, type Box } from "../src/pages/flame/boxes";
 
 const flame: Flame = {
   metrics: ["device"],

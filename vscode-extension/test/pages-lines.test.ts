@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { BelowNode, LineFile } from "../src/pages/contract";
-import { editorLink } from "../src/pages/lines/editorLink";
-import { fileTree, treeRows } from "../src/pages/lines/folders";
-import { belowRows, childrenOf, firstOpen, shortName } from "../src/pages/lines/opened";
+import { editorLink } from "../src/pages/lines/LinePanel";
+import { fileTree, treeRows } from "../src/pages/lines/FileTree";
+import { belowRows, childrenOf, firstOpen, shortName } from "../src/pages/lines/BelowTree";
 import { opens, tokens, type Open } from "../src/pages/lines/python";
-import { barsOf, heat } from "../src/pages/lines/shade";
+import { barsOf, heat } from "../src/pages/lines/SourceView";
 
 function file(name: string, cost: number): LineFile {
   return { file: `/home/${name}`, name, group: "project", lines: 1, values: [cost, null] };

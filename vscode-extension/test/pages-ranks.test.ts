@@ -2,7 +2,7 @@ import { h } from "preact";
 import { describe, expect, it } from "vitest";
 import type { Distributed, LateRank } from "../src/pages/contract";
 import { HeatMap } from "../src/pages/distributed/HeatMap";
-import { Late } from "../src/pages/distributed/Late";
+import { Late } from "../src/pages/distributed/RankDetails";
 import { RankBars } from "../src/pages/distributed/RankBars";
 import { drawn, type Drawn } from "./drawn";
 

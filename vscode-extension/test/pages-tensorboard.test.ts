@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { withAddress } from "../src/pages/source/tensorboard";
+import { withAddress } from "../src/pages/source/http";
 
 describe("TensorBoard's address", () => {
   const ours = "#/operators?run=8ca7&step=2";

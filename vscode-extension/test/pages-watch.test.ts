@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { look, newerThan } from "../src/pages/app/useRuns";
+import { look, newerThan } from "../src/pages/app/runs";
 import type { Run } from "../src/pages/contract";
 import { HttpSource } from "../src/pages/source/http";
 import type { Source } from "../src/pages/source/source";

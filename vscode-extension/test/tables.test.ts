@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { Column, Table } from "../src/pages/contract";
-import { delimited } from "../src/pages/parts/table/copy";
-import { fittedWidths, shownColumns } from "../src/pages/parts/table/fit";
-import { writeText } from "../src/pages/parts/useCopy";
-import { compared, flattened, hasWords, rowsOf } from "../src/pages/parts/table/rows";
+import { compared, delimited, flattened, hasWords, rowsOf } from "../src/pages/parts/table/rows";
+import { fittedWidths, shownColumns } from "../src/pages/parts/table/columns";
+import { writeText } from "../src/pages/parts/browser";
 import { amount, filtersOf, filtersWord, meets, orderOf, orderWord } from "../src/pages/parts/table/state";
 
 const column = (key: string, kind: Column["kind"], rank = 0): Column => ({ key, title: key, kind, help: "", rank });

@@ -1,15 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Window } from "../src/pages/contract";
-import { TileCache } from "../src/pages/timeline/cache";
-import { covering, levelOf, TILE_PIXELS, tileSpan, tilesIn } from "../src/pages/timeline/grid";
+import { Loader, TileCache } from "../src/pages/timeline/loader";
+import { counterTileOf, covering, firstAfter, levelOf, numbered, sliceAt, TILE_PIXELS, tileOf, tilesIn, tileSpan, valueAt, type Tile } from "../src/pages/timeline/tiles";
 import { beside, hitAt, middleOf, type Ground } from "../src/pages/timeline/hit";
-import { Labels } from "../src/pages/timeline/labels";
+import { Labels, Names } from "../src/pages/timeline/names";
 import { heightOf, laneAt, lanesOf, overviewOf, pinned, rowAt, type Choices } from "../src/pages/timeline/layout";
-import { Loader } from "../src/pages/timeline/loader";
-import { Names } from "../src/pages/timeline/names";
 import { fillOf } from "../src/pages/timeline/palette";
-import { counterTileOf, firstAfter, numbered, sliceAt, tileOf, valueAt, type Tile } from "../src/pages/timeline/tiles";
-import { placesAt } from "../src/pages/timeline/words";
+import { placesAt } from "../src/pages/timeline/address";
 import { given, head, rowsOf, windowOf } from "./timeline";
 
 function tile(begin: number, end: number, rows = 2, every = 100, length = 60): Tile {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { exact, roundStep, tickLabel, ticks } from "../src/pages/timeline/ticks";
+import { exact, roundStep, tickLabel, ticks } from "../src/pages/timeline/ruler";
 import { around, between, clamped, isNear, LEAST_SPAN_NS, panned, revealing, spanOf, toNs, toX, zoomed } from "../src/pages/timeline/view";
-import { sliceOf, stretchOf, traceOf, viewOf, wordsOf } from "../src/pages/timeline/words";
+import { sliceOf, stretchOf, traceOf, viewOf, wordsOf } from "../src/pages/timeline/address";
 import { given, head } from "./timeline";
 
 const WHOLE = 1_000_000;

@@ -1,10 +1,9 @@
 /** The dashboard's pages in a browser: from a server, in TensorBoard, or as a file of their own. */
 
-import { draw } from "./app/start";
+import { draw } from "./app/App";
 import { EmbeddedSource } from "./source/embedded";
-import { HttpSource } from "./source/http";
+import { HttpSource, keepAddress, TensorBoardSource } from "./source/http";
 import type { Source } from "./source/source";
-import { keepAddress, TensorBoardSource } from "./source/tensorboard";
 
 function sourceOf(): Source {
   const own = document.getElementById("answers")?.textContent;

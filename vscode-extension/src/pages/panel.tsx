@@ -1,10 +1,10 @@
 /** The dashboard's pages in an editor's panel. */
 
-import { draw } from "./app/start";
-import { Newer } from "./panel/Newer";
-import { Trail } from "./panel/trail";
+import { draw } from "./app/App";
+import { go, parsed, Trail, useAddress } from "./app/address";
 import { Extension, PanelSource } from "./source/panel";
-import { go, parsed } from "./app/address";
+import type { JSX } from "preact";
+import { linkToRun } from "./app/runs";
 import "./panel/panel.css";
 
 const vscode = acquireVsCodeApi();
@@ -84,3 +84,25 @@ document.getElementById("root")?.addEventListener("click", (event) => {
 });
 
 extension.say({ type: "ready" });
+
+function Newer({ forget }: { readonly forget: () => void }): JSX.Element | null {
+  const address = useAddress();
+  if (address.words["run"] === undefined) {
+    return null;
+  }
+  const follow = (): void => {
+    go(linkToRun(address, { id: "" }));
+    forget();
+  };
+  return (
+    <div class="newer" role="status">
+      <span>The editor shows another run now.</span>
+      <button type="button" onClick={follow}>
+        Show it
+      </button>
+      <button type="button" onClick={forget}>
+        Stay here
+      </button>
+    </div>
+  );
+}

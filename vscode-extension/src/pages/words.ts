@@ -1,6 +1,6 @@
 /** Values in words: three digits and a unit, in the same way as the terminal and the editor. */
 
-import type { CellKind } from "./contract";
+import type { CellKind, CounterUnit } from "./contract";
 
 const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]] as const;
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
@@ -41,7 +41,7 @@ export function bytes(size: number): string {
 }
 
 /** `312 GFLOP`. */
-export function flops(count: number): string {
+function flops(count: number): string {
   return `${scaled(count, 1000, DECIMAL)}FLOP`;
 }
 
@@ -87,5 +87,26 @@ export function words(value: string | number | null, kind: CellKind): string {
     case "text":
     case "place":
       return String(value);
+  }
+}
+
+export function valueWords(value: number, unit: CounterUnit): string {
+  switch (unit) {
+    case "bytes":
+      return bytes(value);
+    case "percent":
+      return `${count(value)} %`;
+    case "bytesPerSecond":
+      return value === 0 ? "0 B/s" : `${bytes(value)}/s`;
+    case "perSecond":
+      return `${count(value)}/s`;
+    case "watts":
+      return `${count(value)} W`;
+    case "megahertz":
+      return `${count(value)} MHz`;
+    case "celsius":
+      return `${count(value)} °C`;
+    case "count":
+      return count(value);
   }
 }

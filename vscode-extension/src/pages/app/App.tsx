@@ -1,19 +1,22 @@
-/** The frame around every page: what is shown, where to go, what is chosen. */
+/** The frame around every page: what is shown, where to go, what is chosen. A page that fails says so, and the others go on. */
 
-import type { JSX } from "preact";
+import { Component, render, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { questions, type Header, type Run } from "../contract";
 import { Answer } from "../parts/Answered";
-import { useAnswer, useSource } from "../source/useAnswer";
+import { SourceContext, useAnswer, useSource } from "../source/useAnswer";
 import { choiceOf, go, linkTo, useAddress, withWords, written, type Address } from "./address";
-import { linkToRun, titleOf } from "./baselines";
-import { Boundary } from "./Boundary";
+import { linkToRun, titleOf, useRuns } from "./runs";
 import { Pickers } from "./Pickers";
 import { PAGES, type Page } from "./registry";
 import { ThemeButton } from "./ThemeButton";
-import { useRuns } from "./useRuns";
+import type { Source } from "../source/source";
+import "../style/tokens.css";
+import "../style/layout.css";
+import "../style/parts.css";
+import "../overview/overview.css";
 
-export function App(): JSX.Element {
+function App(): JSX.Element {
   const address = useAddress();
   const header = useAnswer(questions.header, choiceOf(address), true);
   const answer = header.state === "ready" ? header.answer : undefined;
@@ -168,4 +171,47 @@ function Shown({ page, header, address }: { readonly page: Page; readonly header
       </Boundary>
     </main>
   );
+}
+
+interface BoundaryProps {
+  readonly children: ComponentChildren;
+}
+
+interface BoundaryState {
+  readonly message: string | undefined;
+}
+
+class Boundary extends Component<BoundaryProps, BoundaryState> {
+  override state: BoundaryState = { message: undefined };
+
+  override componentDidCatch(error: unknown): void {
+    this.setState({ message: error instanceof Error ? error.message : String(error) });
+  }
+
+  override render(): ComponentChildren {
+    const { message } = this.state;
+    if (message === undefined) {
+      return this.props.children;
+    }
+    return (
+      <div class="failure" role="alert">
+        <h3>This page failed</h3>
+        <p>{message}</p>
+      </div>
+    );
+  }
+}
+
+/** Draws the pages with the answers of a source; called again, they follow another one. */
+export function draw(source: Source, above: ComponentChildren = null): void {
+  const root = document.getElementById("root");
+  if (root !== null) {
+    render(
+      <SourceContext.Provider value={source}>
+        {above}
+        <App />
+      </SourceContext.Provider>,
+      root,
+    );
+  }
 }

@@ -7,15 +7,13 @@ import { questions, type Choice, type Distributed } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Figures } from "../parts/Figures";
-import { Segments } from "../parts/Segments";
+import { Segments } from "../parts/Controls";
 import { useAnswer, useHas } from "../source/useAnswer";
 import { count, time } from "../words";
-import { heatOf, slowestFirst } from "./heat";
-import { HeatMap } from "./HeatMap";
-import { Late } from "./Late";
+import { HeatMap, heatOf, slowestFirst } from "./HeatMap";
+import { Late, RankDetails } from "./RankDetails";
 import { Pairs } from "./Pairs";
 import { RankBars } from "./RankBars";
-import { RankDetails } from "./RankDetails";
 import "./distributed.css";
 
 export function DistributedPage({ address }: PageProps): JSX.Element {

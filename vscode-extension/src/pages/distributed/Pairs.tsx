@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { PairMatrix, Table } from "../contract";
 import { DataTable } from "../parts/DataTable";
-import { Segments } from "../parts/Segments";
+import { Segments } from "../parts/Controls";
 import { bytes, time } from "../words";
 
 /** Of so many ranks cells have their numbers in them. */

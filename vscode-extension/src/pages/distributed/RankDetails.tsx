@@ -1,14 +1,14 @@
-/** One rank beside the median of the others. */
+/** One rank beside the median of the others, and why it is late. */
 
 import type { JSX } from "preact";
 import { linkTo, type Address } from "../app/address";
-import { questions, type BesideNumber, type Choice, type RankPage } from "../contract";
+import { questions, type BesideNumber, type Choice, type LateRank, type RankPage } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { useAnswer, useOffers } from "../source/useAnswer";
 import { time, words } from "../words";
-import { aboveWords } from "./heat";
-import { Late } from "./Late";
+import { aboveWords } from "./HeatMap";
+import { Place } from "../parts/Place";
 
 interface Props {
   readonly of: number;
@@ -106,5 +106,54 @@ function Beside({ title, of }: { readonly title: string; readonly of: readonly B
         ))}
       </tbody>
     </table>
+  );
+}
+
+interface LateProps {
+  readonly of: LateRank;
+  /** Where the rank is shown beside the others, if it is. */
+  readonly link?: string | undefined;
+  /** Whether it stands in what is shown of the rank, which needs no name there. */
+  readonly isWithin?: boolean;
+}
+
+export function Late({ of, link, isWithin = false }: LateProps): JSX.Element {
+  return (
+    <article class="finding warning">
+      <header>
+        <h3>{isWithin ? "It is late" : link === undefined ? `Rank ${of.rank}` : <a href={link}>Rank {of.rank}</a>}</h3>
+        <span class="late">+{time(of.excessNs)}</span>
+      </header>
+      <p>{of.message}</p>
+      {of.part !== "" && (
+        <p class="muted">
+          Of its step’s parts “{of.part}”{of.part === "other" && ", in which nothing is recorded,"} is longer by most: +{time(of.partNs)}.
+        </p>
+      )}
+      {of.place !== "" && (
+        <p>
+          <Place of={of} />{" "}
+          <span class="muted">{of.function}</span> takes it {time(of.lineNs)} more than the others. <code>{of.source}</code>
+        </p>
+      )}
+      {(of.cause !== "" || of.figures.length > 0) && (
+        <dl class="evidence">
+          {of.cause !== "" && (
+            <div>
+              <dt>cause</dt>
+              <dd>{of.cause}</dd>
+            </div>
+          )}
+          {of.figures.map(({ label, value, typical }) => (
+            <div key={label}>
+              <dt>{label}</dt>
+              <dd>
+                {value} <span class="muted">(others {typical})</span>
+              </dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </article>
   );
 }

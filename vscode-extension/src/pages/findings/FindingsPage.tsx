@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Findings, type Severity, type ShownFinding } from "../contract";
 import { Answer } from "../parts/Answered";
-import { Segments } from "../parts/Segments";
+import { Segments } from "../parts/Controls";
 import { useAnswer } from "../source/useAnswer";
 import { FindingCard } from "./FindingCard";
 

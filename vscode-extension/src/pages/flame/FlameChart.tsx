@@ -4,11 +4,10 @@ import { select } from "d3-selection";
 import flamegraph, { type FlameGraph, type PlacedNode } from "d3-flame-graph";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useWidth } from "../parts/useWidth";
+import { useWidth } from "../parts/browser";
 import type { CodePlace } from "../source/source";
 import { duration, share, sumWords, time } from "../words";
-import { change, changeColour, leadsTo, type Box } from "./boxes";
-import { boxColour, kindColour } from "./colours";
+import { boxColour, change, changeColour, kindColour, leadsTo, type Box } from "./boxes";
 
 const MARKED = "#c586ff";
 

@@ -4,14 +4,13 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Depth, type Flame, type FlameDirection, type FlameMetric, type FlameQuestion } from "../contract";
-import { DEPTH_WORDS, DEPTHS, KIND_WORDS } from "../../depthWords";
+import { DEPTH_WORDS, DEPTHS, KIND_WORDS } from "../../depths";
 import { Answer } from "../parts/Answered";
 import { Place, useOpen } from "../parts/Place";
-import { Segments } from "../parts/Segments";
+import { Segments } from "../parts/Controls";
 import { useAnswer, useHas, useSource } from "../source/useAnswer";
 import { count, duration, share } from "../words";
-import { boxesOf, changeColour, type Box } from "./boxes";
-import { KINDS, kindColour } from "./colours";
+import { boxesOf, changeColour, kindColour, KINDS, type Box } from "./boxes";
 import { FlameChart, signed } from "./FlameChart";
 import "./flame.css";
 

@@ -64,3 +64,43 @@ export function changeColour(share: number): string {
   const [to, part] = [share > 0 ? RED : BLUE, Math.sqrt(Math.min(1, Math.abs(share) / FULL)) * 0.62];
   return `rgb(${NEUTRAL.map((from, at) => Math.round(from + ((to[at] ?? from) - from) * part)).join(" ")})`;
 }
+
+/** In the order in which they hold each other. */
+export const KINDS: readonly NodeKind[] = ["line", "module", "library", "operator", "kernel", "other"];
+
+const GREY = "#b8b8b8";
+/** Hues in degrees, of a box without time of its ownTime and of one with much. Lines go from yellow to red. */
+const HUES: Readonly<Record<Exclude<NodeKind, "other">, readonly [number, number]>> = {
+  line: [48, 8],
+  module: [212, 212],
+  library: [178, 178],
+  operator: [96, 96],
+  kernel: [330, 330],
+};
+/** From this share of the whole on a box has the deepest colour. */
+const MUCH = 1 / 3;
+
+/** What a box's colour is made of. */
+interface Coloured extends Pick<Box, "kind" | "frame" | "value" | "self"> {
+  readonly children: readonly Coloured[];
+}
+
+/** The colour of a box in a graph of so much time. */
+export function boxColour(box: Coloured, whole: number): string {
+  return box.frame < 0 ? GREY : kindColour(box.kind, whole > 0 ? Math.min(1, ownTime(box) / whole / MUCH) : 0);
+}
+
+function ownTime({ kind, value, self, children }: Coloured): number {
+  const calls = children.filter((child) => child.kind === "line");
+  return kind === "line" ? calls.reduce((left, child) => left - child.value, value) : self;
+}
+
+/** The colour of a kind; `ownTime` is 0 for the palest, 1 for the deepest. */
+export function kindColour(kind: NodeKind, ownTime = 0): string {
+  if (kind === "other") {
+    return GREY;
+  }
+  const [pale, deep] = HUES[kind];
+  const [saturation, lightness] = kind === "line" ? [90, 68 - 8 * ownTime] : [50 + 25 * ownTime, 80 - 12 * ownTime];
+  return `hsl(${Math.round(pale + (deep - pale) * ownTime)} ${Math.round(saturation)}% ${Math.round(lightness)}%)`;
+}

@@ -7,7 +7,7 @@ import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { DurationsInTrace } from "../parts/Histogram";
 import { NamedTimes, OwnerLines } from "../parts/Lists";
-import { RowFacts } from "../parts/RowFacts";
+import { RowFacts } from "../parts/Figures";
 import type { TableRow } from "../parts/table/rows";
 import { useAnswer } from "../source/useAnswer";
 import "../parts/parts.css";

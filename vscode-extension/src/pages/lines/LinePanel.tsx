@@ -6,12 +6,11 @@ import { questions, type CallPath, type LineCause, type LineDetails } from "../c
 import { FindingCard } from "../findings/FindingCard";
 import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
-import { useCopy } from "../parts/useCopy";
+import { useCopy } from "../parts/browser";
 import { useHas, useSource } from "../source/useAnswer";
 import { toneOf } from "../parts/tones";
 import { count, duration, share, words } from "../words";
 import { BelowTree } from "./BelowTree";
-import { editorLink } from "./editorLink";
 
 interface Props {
   readonly of: LineDetails;
@@ -211,4 +210,19 @@ function Callers({ paths, leftOut }: { readonly paths: readonly CallPath[]; read
       {leftOut > 0 && <li class="muted">{count(leftOut)} more</li>}
     </ol>
   );
+}
+
+/** `vscode://file/…` for an absolute path of this machine's kind; undefined for what names no such file. */
+export function editorLink(file: string, line: number): string | undefined {
+  const path = /^[A-Za-z]:[\\/]/.test(file) ? `/${file.replaceAll("\\", "/")}` : file;
+  // A network's path (`//host/…`, `\\host\…`) could be anybody's.
+  if (!path.startsWith("/") || path.startsWith("//") || !Number.isSafeInteger(line) || line < 1) {
+    return undefined;
+  }
+  const [, drive = "", rest = ""] = /^(\/[A-Za-z]:)?(.*)$/s.exec(path) ?? [];
+  try {
+    return `vscode://file${drive}${rest.split("/").map(encodeURIComponent).join("/")}:${line}`;
+  } catch {
+    return undefined; // a lone half of a letter
+  }
 }

@@ -3,15 +3,14 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { choiceOf, go, useAddress, withWords, type Address, type PageProps } from "../app/address";
-import { questions, type FileText, type Lines, type Rest } from "../contract";
+import { questions, type Column, type FileText, type Lines, type Rest } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Place } from "../parts/Place";
-import { Segments } from "../parts/Segments";
-import { useChosenColumns } from "../parts/table/kept";
+import { Menu, Segments } from "../parts/Controls";
+import { useChosenColumns, type Chosen } from "../parts/table/columns";
 import { useAnswer } from "../source/useAnswer";
 import { count, words } from "../words";
-import { ColumnsMenu } from "./ColumnsMenu";
 import { FileTree } from "./FileTree";
 import { LinePanel } from "./LinePanel";
 import { SourceView } from "./SourceView";
@@ -230,4 +229,46 @@ function hottestOf({ rows, columns }: FileText): number {
   const total = columns.findIndex(({ key }) => key === "total");
   const weight = ({ values }: FileText["rows"][number]): number => (values[0] ?? 0) + (values[total] ?? 0) / 1e6;
   return rows.reduce((best, row) => (best === undefined || weight(row) > weight(best) ? row : best), rows[0])?.line ?? 0;
+}
+
+interface ColumnsProps {
+  readonly columns: readonly Column[];
+  readonly chosen: Chosen;
+  readonly choose: (chosen: Chosen) => void;
+}
+
+/** Ticked is what is always shown, empty what never is; without a word a column is shown where there is room. */
+function ColumnsMenu({ columns, chosen, choose }: ColumnsProps): JSX.Element {
+  return (
+    <Menu label="Columns" title="Which columns are shown" isActive={Object.keys(chosen).length > 0}>
+      {() => (
+        <>
+          {columns.slice(1).map(({ key, title, help }) => (
+            <label key={key} title={help}>
+              <select
+                aria-label={title}
+                value={chosen[key] === undefined ? "room" : chosen[key] ? "always" : "never"}
+                onChange={({ currentTarget: { value } }) => choose(withChoice(chosen, key, value))}
+              >
+                <option value="room">if it fits</option>
+                <option value="always">always</option>
+                <option value="never">never</option>
+              </select>{" "}
+              {title}
+            </label>
+          ))}
+          {Object.keys(chosen).length > 0 && (
+            <button type="button" onClick={() => choose({})}>
+              Choose by width
+            </button>
+          )}
+        </>
+      )}
+    </Menu>
+  );
+}
+
+function withChoice(chosen: Chosen, key: string, value: string): Chosen {
+  const others = Object.entries(chosen).filter(([name]) => name !== key);
+  return Object.fromEntries(value === "room" ? others : [...others, [key, value === "always"]]);
 }

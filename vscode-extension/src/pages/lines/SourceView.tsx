@@ -1,15 +1,13 @@
-/** A file's text as it ran, with the numbers of its lines in the margin. */
+/** A file's text as it ran, with the numbers of its lines in the margin, and a map of the hot ones beside it. */
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { FileText, MeasuredLine } from "../contract";
-import { shownColumns, type Chosen } from "../parts/table/fit";
-import { useWidth } from "../parts/useWidth";
+import type { Column, FileText, MeasuredLine } from "../contract";
+import { shownColumns, type Chosen } from "../parts/table/columns";
+import { useWidth } from "../parts/browser";
 import { useVirtual } from "../parts/table/useVirtual";
 import { words } from "../words";
-import { Minimap } from "./Minimap";
 import { opens, tokens, type Open } from "./python";
-import { barsOf, heat } from "./shade";
 
 const ROW = 20;
 const HEAD = 26;
@@ -185,4 +183,54 @@ function rowsOf({ text, rows }: FileText): readonly Row[] {
   }
   const open = opens(text);
   return text.map((line, at) => ({ line: at + 1, text: line, open: open[at] ?? "", measured: measured.get(at + 1) }));
+}
+
+const MARKS = 400;
+
+interface MinimapProps {
+  readonly of: FileText;
+  readonly heatAt: number;
+  /** Rows of the view beside it. */
+  readonly count: number;
+  /** The row of a line. */
+  readonly at: (line: number) => number;
+  readonly show: (line: number) => void;
+}
+
+function Minimap({ of, heatAt, count, at, show }: MinimapProps): JSX.Element {
+  const marks = useMemo(() => {
+    const largest = of.largest[heatAt] ?? 0;
+    return of.rows
+      .map(({ line, values }) => ({ line, shade: heat(values[heatAt] ?? 0, largest), top: at(line) / Math.max(count, 1) }))
+      .filter(({ shade }) => shade > 0)
+      .sort((one, other) => other.shade - one.shade)
+      .slice(0, MARKS);
+  }, [of, heatAt, count]);
+  return (
+    <div class="minimap" aria-hidden title="Hot lines: a click leads there">
+      {marks.map(({ line, shade, top }) => (
+        <i key={line} style={{ top: `${100 * top}%`, "--shade": shade }} onClick={() => show(line)} />
+      ))}
+    </div>
+  );
+}
+
+/** From 0 to 1; small values are still seen beside the largest. */
+export function heat(value: number, largest: number): number {
+  return largest > 0 && value > 0 ? Math.sqrt(Math.min(1, value / largest)) : 0;
+}
+
+interface Bars {
+  readonly forward: number;
+  readonly backward: number;
+  /** The rest of the cost: the device idle; where the CPU is the device, Python. */
+  readonly rest: number;
+}
+
+/** The parts of a line's cost, as shares of the largest cost of a line. */
+export function barsOf(values: readonly number[], columns: readonly Column[], largest: readonly number[]): Bars {
+  const at = (key: string): number => values[columns.findIndex((column) => column.key === key)] ?? 0;
+  const whole = largest[0] ?? 0;
+  const part = (value: number): number => (whole > 0 ? Math.max(0, Math.min(1, value / whole)) : 0);
+  return { forward: part(at("self") - at("backward")), backward: part(at("backward")), rest: part(at("cost") - at("self")) };
 }

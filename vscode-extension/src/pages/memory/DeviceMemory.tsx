@@ -7,11 +7,10 @@ import { questions, type DeviceCurve, type HeldPart, type MemoryCurve, type Memo
 import { Chart, type Mark, type Series } from "../parts/Chart";
 import type { Window } from "../parts/chartScale";
 import { DataTable } from "../parts/DataTable";
-import { Segments } from "../parts/Segments";
-import { StackBar } from "../parts/StackBar";
+import { Segments } from "../parts/Controls";
+import { StackBar, type StackPart } from "../parts/StackBar";
 import { useAnswer, useSource } from "../source/useAnswer";
 import { bytes, time } from "../words";
-import { absolute, relative, stackOf } from "./kinds";
 
 interface Props {
   readonly of: DeviceCurve;
@@ -216,4 +215,28 @@ function Live({ title, size, held, lines, address, allocated = size, back = fals
       {hasOwn ? children : <DataTable of={lines} word="live-" />}
     </>
   );
+}
+
+const TONES: Readonly<Record<string, string>> = {
+  parameters: "tone0",
+  gradients: "tone1",
+  "optimizer state": "tone2",
+  inputs: "tone3",
+  activations: "tone4",
+  temporaries: "tone5",
+  unknown: "tone7",
+};
+
+export function stackOf(held: readonly HeldPart[]): StackPart[] {
+  return held.map(({ kind, sizeBytes }) => ({ name: kind, value: sizeBytes, tone: TONES[kind] ?? "tone6" }));
+}
+
+/** A moment on the trace's clock, of which JavaScript's numbers do not hold all digits. */
+export function absolute(begin: string, atNs: number): string {
+  return String(BigInt(begin) + BigInt(Math.round(atNs)));
+}
+
+/** The other way. */
+export function relative(begin: string, at: string): number {
+  return Number(BigInt(at) - BigInt(begin));
 }

@@ -1,18 +1,16 @@
-/** Memory: each device's curve, its peak, and what was live at the moment that the cursor is at. */
+/** Memory: each device's curve, what was live at the moment that the cursor is at, torch's snapshot beside the trace. */
 
 import type { JSX } from "preact";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
-import { questions, type DeviceCurve, type FailedAllocation, type MemoryPage as Memory } from "../contract";
+import { questions, type DeviceCurve, type FailedAllocation, type MemoryPage as Memory, type SnapshotPart } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
-import { Figures } from "../parts/Figures";
-import { Segments } from "../parts/Segments";
+import { Facts, Figures } from "../parts/Figures";
+import { Segments } from "../parts/Controls";
 import { StackBar } from "../parts/StackBar";
 import { useAnswer } from "../source/useAnswer";
 import { bytes } from "../words";
-import { DeviceMemory } from "./DeviceMemory";
-import { stackOf } from "./kinds";
-import { Snapshot } from "./Snapshot";
+import { DeviceMemory, stackOf } from "./DeviceMemory";
 import "./memory.css";
 
 export function MemoryPage({ address }: PageProps): JSX.Element {
@@ -82,5 +80,30 @@ function HowToRecord(): JSX.Element {
         </li>
       </ul>
     </section>
+  );
+}
+
+function Snapshot({ address }: { readonly address: Address }): JSX.Element {
+  const found = useAnswer(questions.memory_snapshot, choiceOf(address));
+  return (
+    <section>
+      <h2>Torch’s memory snapshot</h2>
+      <Answer of={found}>{(answer) => answer.devices.map((one) => <Device key={one.device} of={one} />)}</Answer>
+    </section>
+  );
+}
+
+function Device({ of }: { readonly of: SnapshotPart }): JSX.Element {
+  const tables = [of.failed, of.live, of.growing].filter((one) => one !== null);
+  return (
+    <>
+      <Facts of={of.facts} />
+      {tables.map((one) => (
+        <section key={one.id}>
+          <h3>{one.title}</h3>
+          <DataTable of={one} word={`${one.id}-${of.device}-`} />
+        </section>
+      ))}
+    </>
   );
 }

@@ -5,8 +5,8 @@ import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from ".
 import { questions, type Modules } from "../contract";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
-import { RowFacts } from "../parts/RowFacts";
-import { Segments } from "../parts/Segments";
+import { RowFacts } from "../parts/Figures";
+import { Segments } from "../parts/Controls";
 import type { TableRow } from "../parts/table/rows";
 import { useAnswer } from "../source/useAnswer";
 import "../parts/parts.css";

@@ -1,20 +1,18 @@
-/** The first page: how long a step is, what it is made of, which lines and findings matter. */
+/** The first page: how long a step is, what it is made of, which lines and findings matter, why the device idles. */
 
 import type { JSX } from "preact";
-import { choiceOf, linkTo, type Address, type PageProps } from "../app/address";
-import { questions, type Header, type HotLine, type Overview } from "../contract";
+import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
+import { questions, type Header, type HotLine, type Idle, type Overview, type Training } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Facts, Figures } from "../parts/Figures";
-import { NamedTimes } from "../parts/Lists";
+import { NamedTimes, TimeBars } from "../parts/Lists";
 import { Place } from "../parts/Place";
 import { useAnswer } from "../source/useAnswer";
 import { duration, share } from "../words";
-import { IdleTime } from "./IdleTime";
-import { SplitBar } from "./SplitBar";
+import { PartsBar, SplitBar } from "./SplitBar";
 import { StepBars } from "./StepBars";
-import { TrainingRun } from "./TrainingRun";
 import "../parts/parts.css";
 
 export function OverviewPage({ address, header }: PageProps): JSX.Element {
@@ -121,6 +119,74 @@ function Advice({ of, address }: { readonly of: Overview; readonly address: Addr
         <FindingCard key={`${one.code} ${one.file}:${one.line}`} of={one} isShort />
       ))}
       {of.moreFindings > 0 && <a href={linkTo(address, "findings")}>{of.moreFindings} more</a>}
+    </div>
+  );
+}
+
+function IdleTime({ of }: { readonly of: Idle }): JSX.Element {
+  return (
+    <div class="columns">
+      <section>
+        <h2>Why the device idles</h2>
+        <PartsBar parts={of.causes} />
+      </section>
+      <TimeBars
+        level="h2"
+          title="Lines on which it idles most"
+          wholeNs={of.wholeNs}
+          rows={of.lines.map(({ file, line, place, function: name, idleNs, cause }) => ({
+            key: `${file}:${line}`,
+            label: <Place of={{ file, line, place }} />,
+            title: `${name} (${share(of.wholeNs > 0 ? idleNs / of.wholeNs : 0)} of the idle time)`,
+            timeNs: idleNs,
+            more: cause,
+          }))}
+      />
+    </div>
+  );
+}
+
+function TrainingRun({ of, address }: { readonly of: Training; readonly address: Address }): JSX.Element | null {
+  if (of.phases.length < 2 && of.parts.length === 0) {
+    return null;
+  }
+  return (
+    <div class="columns">
+      <section>
+        <h2>What the training thread does</h2>
+        <PartsBar parts={of.phases} />
+        {of.stage !== "" && (
+          <p class="muted">
+            Stage {of.stage}
+            {of.alsoRecorded.length > 0 && "; also recorded: "}
+            {of.alsoRecorded.map((stage, at) => (
+              <span key={stage}>
+                {at > 0 && ", "}
+                <button type="button" class="link" onClick={() => go(withWords(address, { stage, step: "" }))}>
+                  {stage}
+                </button>
+              </span>
+            ))}
+          </p>
+        )}
+      </section>
+      {of.parts.length > 0 && (
+        <TimeBars
+          level="h2"
+            title={`What ${of.framework === "" ? "the framework" : of.framework} does by itself`}
+            rows={of.parts.map(({ part, timeNs, file, line, place }) => ({
+              key: `${part} ${file}:${line}`,
+              label: (
+                <>
+                  {part}{" "}
+                  <Place of={{ file, line, place }} class="muted" />
+                </>
+              ),
+              title: part,
+              timeNs,
+            }))}
+        />
+      )}
     </div>
   );
 }

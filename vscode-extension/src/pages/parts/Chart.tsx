@@ -3,11 +3,11 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
-import "./chart.css";
 import { incrementsWithin, placeOf, type Window } from "./chartScale";
 import { drawMarks, nameBands, shadeBands, type Band, type Mark } from "./chartDrawing";
-import { colourOf, useThemeVersion } from "./useTheme";
+import { colourOf, useThemeVersion } from "./browser";
+import "uplot/dist/uPlot.min.css";
+import "./chart.css";
 
 export type { Band, Mark } from "./chartDrawing";
 

@@ -7,14 +7,11 @@ import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Table } from "../contract";
 import { count } from "../words";
-import { delimited, type Separator } from "./table/copy";
-import { fittedWidths, shownColumns } from "./table/fit";
+import { delimited, type Separator, type TableRow } from "./table/rows";
+import { fittedWidths, shownColumns, useChosenColumns, widthsOf } from "./table/columns";
 import { Grid, type OwnCell } from "./table/Grid";
-import { useChosenColumns } from "./table/kept";
-import type { TableRow } from "./table/rows";
 import { Toolbar } from "./table/Toolbar";
 import { useRows } from "./table/useRows";
-import { widthsOf } from "./table/widths";
 import "./table/table.css";
 
 export type { TableRow } from "./table/rows";

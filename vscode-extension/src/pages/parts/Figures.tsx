@@ -1,8 +1,9 @@
 /** Numbers with their names. */
 
 import type { JSX } from "preact";
-import type { Fact, Figure } from "../contract";
+import type { Fact, Figure, Table } from "../contract";
 import { words } from "../words";
+import type { TableRow } from "./table/rows";
 
 export function Figures({ of, class: style = "figures" }: { readonly of: readonly Figure[]; readonly class?: string }): JSX.Element {
   return (
@@ -26,6 +27,22 @@ export function Facts({ of }: { readonly of: readonly Fact[] }): JSX.Element {
           <dd>{value}</dd>
         </div>
       ))}
+    </dl>
+  );
+}
+
+export function RowFacts({ of, row }: { readonly of: Table; readonly row: TableRow }): JSX.Element {
+  return (
+    <dl class="rowfacts">
+      {of.columns.map((column, at) => {
+        const value = row.cells[at] ?? null;
+        return at === 0 || value === null || value === "" || value === 0 || column.kind === "place" ? null : (
+          <div key={column.key} title={column.help === "" ? undefined : column.help}>
+            <dt>{column.title}</dt>
+            <dd>{words(value, column.kind)}</dd>
+          </div>
+        );
+      })}
     </dl>
   );
 }

@@ -1,16 +1,17 @@
-/** The steps: how long, by phase; the slow ones and the lines that made them slow; threads and streams. */
+/** The steps: how long, by phase; the slow ones and the lines that made them slow; threads, streams, what the machine did. */
 
 import type { JSX } from "preact";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
-import { questions, type Figure, type SlowStep, type Steps, type Table } from "../contract";
+import { questions, type CounterChart, type Figure, type SlowStep, type Steps, type Table } from "../contract";
 import { StepBars } from "../overview/StepBars";
 import { Answer } from "../parts/Answered";
 import { DataTable } from "../parts/DataTable";
 import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { useAnswer } from "../source/useAnswer";
-import { duration } from "../words";
-import { Counters } from "./Counters";
+import { duration, valueWords } from "../words";
+import { Chart } from "../parts/Chart";
+import { placeOf } from "../parts/chartScale";
 import "./steps.css";
 
 export function StepsPage({ address, header }: PageProps): JSX.Element {
@@ -120,4 +121,58 @@ function Sections({ of }: { readonly of: readonly (Table | null)[] }): JSX.Eleme
       )}
     </>
   );
+}
+
+interface Props {
+  readonly charts: readonly CounterChart[];
+  readonly table: Table;
+}
+
+const HEIGHT = 120;
+const TONES = 8;
+
+function Counters({ charts, table }: Props): JSX.Element | null {
+  return table.rows.length === 0 ? null : (
+    <section>
+      <h2>{table.title}</h2>
+      {charts.length > 0 && (
+        <div class="counters">
+          {charts.map((chart) => (
+            <Counter key={chart.title} of={chart} />
+          ))}
+        </div>
+      )}
+      <DataTable of={table} word="counters." />
+    </section>
+  );
+}
+
+function Counter({ of }: { readonly of: CounterChart }): JSX.Element {
+  const last = of.steps.at(-1) ?? 0;
+  return (
+    <div class="counter">
+      <h3 title={of.help}>{of.title}</h3>
+      <Chart
+        label={`${of.title}, the mean in each ${of.end - last === 1 ? "step" : `${of.end - last} steps`}`}
+        // The last value holds to the end of its steps.
+        at={[...of.steps, of.end]}
+        series={of.lines.map(({ label, values }, place) => ({ label, values: [...values, values.at(-1) ?? null], colour: `--tone${place % TONES}` }))}
+        whole={[of.steps[0] ?? 0, of.end]}
+        height={HEIGHT}
+        words={(value) => valueWords(value, of.unit)}
+        atWords={(at) => stepsWords(of, at)}
+        axisWords={(at) => (at < of.end ? `step ${at}` : "")}
+        base={of.unit === "bytes" || of.unit === "bytesPerSecond" ? 2 : 10}
+        isCounted
+      />
+      {of.leftOut > 0 && <p class="muted">{of.leftOut} more in the table</p>}
+    </div>
+  );
+}
+
+/** `step 4`, or the block of steps that a moment lies in: `steps 8–15`. Behind the last block it is the last one. */
+export function stepsWords({ steps, end }: Pick<CounterChart, "steps" | "end">, at: number): string {
+  const length = end - (steps.at(-1) ?? 0);
+  const first = steps[placeOf(steps, at)] ?? 0;
+  return length > 1 ? `steps ${first}–${first + length - 1}` : `step ${first}`;
 }

@@ -6,7 +6,7 @@ import { Facts } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { count, duration } from "../words";
 import { Histogram } from "./Histogram";
-import { exact } from "./ticks";
+import { exact } from "./ruler";
 import { useAsked } from "./useAsked";
 
 interface Props {

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { Durations, Found } from "../contract";
 import { count, duration } from "../words";
-import { exact } from "./ticks";
+import { exact } from "./ruler";
 
 interface Props {
   readonly of: Durations;

@@ -1,13 +1,15 @@
 /** Below the timeline: the marked stretch, else the chosen slice, else what the colours mean. */
 
 import type { JSX } from "preact";
-import type { Choice, Found, Selection, SliceDetails, Timeline } from "../contract";
+import type { Choice, Found, Selection, SliceDetails, SliceKind, Timeline } from "../contract";
 import { Answer } from "../parts/Answered";
 import type { Answered } from "../source/useAnswer";
 import { count } from "../words";
 import { DetailsPanel } from "./DetailsPanel";
-import { Legend } from "./Legend";
 import { StretchPanel } from "./StretchPanel";
+import { useMemo } from "preact/hooks";
+import { useThemeVersion } from "../parts/browser";
+import { fillOf, paletteOf } from "./palette";
 
 interface Props {
   readonly of: Timeline;
@@ -54,5 +56,33 @@ export function Panel(props: Props): JSX.Element {
         {count(of.slices)} slices. Click one for all that is known of it; shift and drag sums up a stretch of time.
       </p>
     </div>
+  );
+}
+
+const WORDS: Readonly<Partial<Record<SliceKind, string>>> = {
+  line: "your lines",
+  library: "library lines",
+  frame: "Python frames",
+  module: "modules",
+  operator: "operators",
+  runtime: "runtime calls",
+  kernel: "kernels",
+  copy: "copies",
+  collective: "collectives",
+};
+
+function Legend({ of }: { readonly of: Timeline }): JSX.Element {
+  const theme = useThemeVersion();
+  const palette = useMemo(() => paletteOf(document.documentElement), [theme]);
+  const kinds = of.kinds.filter((kind) => WORDS[kind] !== undefined);
+  return (
+    <ul class="legend">
+      {kinds.map((kind) => (
+        <li key={kind}>
+          <span class="swatch" style={{ background: palette.fills[fillOf(kind, "", 0, -1, "kind")] ?? "" }} />
+          {WORDS[kind]}
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -1,18 +1,17 @@
 /** The drawn part of the page: overview, ruler, tracks with their titles, the words at the pointer. */
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { questions, type Choice, type Timeline } from "../contract";
 import { patiently, useSource } from "../source/useAnswer";
 import { listenLanes, listenOverview } from "./gestures";
 import type { Hit } from "./hit";
-import { lanesOf } from "./layout";
+import { heightOf, lanesOf, pinnedHeight, type Lane } from "./layout";
 import { Stage, type Shown } from "./stage";
-import { Titles } from "./Titles";
-import { Tooltip, type Pointed } from "./Tooltip";
 import { around, type View } from "./view";
+import { count, duration, share, valueWords } from "../words";
 
-export interface StageProps {
+interface StageProps {
   readonly of: Timeline;
   readonly choice: Choice;
   /** Where it begins. */
@@ -116,6 +115,113 @@ export function StageView(props: StageProps): JSX.Element {
       <p class="unseen" role="status">
         {props.describe}
       </p>
+    </div>
+  );
+}
+
+interface TitlesProps {
+  readonly lanes: readonly Lane[];
+  readonly turn: (key: string) => void;
+}
+
+function Titles({ lanes, turn }: TitlesProps): JSX.Element {
+  return (
+    <div class="tall" style={{ height: `${heightOf(lanes)}px`, "--pinned": `${pinnedHeight(lanes)}px` }}>
+      {lanes.map((lane) => (
+        <div
+          key={lane.key}
+          class={`lanetitle ${lane.head > 0 ? "above" : ""} ${isPinned(lane) ? "pinned" : ""}`}
+          style={{ top: `${lane.y}px`, height: `${lane.head > 0 && isPinned(lane) ? lane.head : lane.height}px` }}
+        >
+          <div class="held">
+          {canTurn(lane) ? (
+            <button type="button" aria-expanded={lane.isOpen} title={`${lane.title} · ${about(lane)}`} onClick={() => turn(lane.key)}>
+              <Triangle />
+              <span>{lane.title}</span>
+            </button>
+          ) : (
+            <span class="fixed" title={`${lane.title} · ${about(lane)}`}>
+              <span>{lane.title}</span>
+            </span>
+          )}
+          {lane.height >= 36 && lane.head === 0 && <small>{about(lane)}</small>}
+          </div>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function isPinned(lane: Lane): boolean {
+  return lane.type === "track" && lane.track.kind === "steps";
+}
+
+function canTurn(lane: Lane): boolean {
+  return lane.type === "counter" || lane.track.rows > 1;
+}
+
+function about(lane: Lane): string {
+  if (lane.type === "counter") {
+    return `up to ${valueWords(lane.counter.largest, lane.counter.unit)}`;
+  }
+  const { slices, isTraining } = lane.track;
+  return `${isTraining ? "trains · " : ""}${count(slices)} ${slices === 1 ? "slice" : "slices"}`;
+}
+
+function Triangle(): JSX.Element {
+  return (
+    <svg viewBox="0 0 8 8" width="8" height="8" aria-hidden="true">
+      <path d="M2 1l4 3-4 3z" />
+    </svg>
+  );
+}
+
+interface Pointed {
+  readonly hit: Hit;
+  readonly name: string;
+  readonly x: number;
+  readonly y: number;
+}
+
+interface TooltipProps {
+  readonly of: Timeline;
+  /** Is given what shows a slice's words, so that the pointer's moves draw nothing else anew. */
+  readonly listen: (show: (pointed: Pointed | undefined) => void) => void;
+}
+
+const APART = 14;
+
+function Tooltip({ of, listen }: TooltipProps): JSX.Element | null {
+  const [pointed, point] = useState<Pointed | undefined>();
+  listen(point);
+  return pointed === undefined ? null : <Words of={of} {...pointed} />;
+}
+
+function Words({ of, hit, name, x, y }: Pointed & { readonly of: Timeline }): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const parent = element?.offsetParent;
+    if (element != null && parent != null) {
+      const left = x + APART + element.offsetWidth > parent.clientWidth ? x - APART - element.offsetWidth : x + APART;
+      const top = y + APART + element.offsetHeight > parent.clientHeight ? y - APART - element.offsetHeight : y + APART;
+      element.style.transform = `translate(${Math.max(left, 2)}px, ${Math.max(top, 2)}px)`;
+    }
+  });
+  const length = hit.end - hit.start;
+  const place = of.places[hit.place];
+  const kind = of.kinds[hit.kind] ?? "other";
+  const isJoined = hit.count > 1;
+  return (
+    <div class="tip" ref={box} role="tooltip">
+      <strong>{name}</strong>
+      <span>
+        {duration(length)}
+        <span class="muted">
+          {isJoined ? ` · ${count(hit.count)} slices, ${share(hit.busy / Math.max(length, 1))} covered; zoom in to part them` : ` · ${kind}`}
+        </span>
+      </span>
+      {place !== undefined && place.title !== name && <span class="muted">{place.title}</span>}
     </div>
   );
 }

@@ -3,9 +3,8 @@
 import type { ComponentChildren, JSX } from "preact";
 import type { Busy, Change, Counter, Selection, Sum, Timeline } from "../contract";
 import { Place } from "../parts/Place";
-import { count, duration, share } from "../words";
-import { exact } from "./ticks";
-import { valueWords } from "../parts/units";
+import { count, duration, share, valueWords } from "../words";
+import { exact } from "./ruler";
 
 interface Props {
   readonly of: Timeline;

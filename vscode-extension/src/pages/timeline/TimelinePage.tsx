@@ -15,16 +15,14 @@ import { Panel } from "./Panel";
 import type { Spot } from "./scene";
 import { StageView } from "./StageView";
 import type { Stage } from "./stage";
-import "./timeline.css";
-import { exact } from "./ticks";
+import { exact } from "./ruler";
 import { Toolbar } from "./Toolbar";
 import { useAsked } from "./useAsked";
 import { useFinder } from "./useFinder";
-import { useKeys } from "./useKeys";
-import { useSettled } from "./useSettled";
-import { useStep } from "./useStep";
+import { useKeys } from "./keys";
+import { change, sliceOf, stretchOf, traceOf, useSettled, useStep, viewOf, wordsOf } from "./address";
 import { around, revealing, type View } from "./view";
-import { change, sliceOf, stretchOf, traceOf, viewOf, wordsOf } from "./words";
+import "./timeline.css";
 
 /** Free space beside the steps, as a part of their time. */
 const FIRST_MARGIN = 0.02;

@@ -5,7 +5,7 @@ import type { Lane, TrackLane } from "./layout";
 import type { Marks, Scene, Spot } from "./scene";
 import { valueAt } from "./tiles";
 import { toX } from "./view";
-import { valueWords } from "../parts/units";
+import { valueWords } from "../words";
 
 const SMALL = 6;
 

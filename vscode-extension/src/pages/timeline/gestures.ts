@@ -1,7 +1,7 @@
 /** Wheel, pointers and pinches become moves of the view, marks and clicks. */
 
 import type { Hit } from "./hit";
-import { brushOf } from "./drawOverview";
+import { brushOf } from "./overview";
 import type { Stage } from "./stage";
 import { spanOf, toNs, type View } from "./view";
 

@@ -1,9 +1,8 @@
 /** Which slice stands where, and which ones stand beside it. */
 
-import type { Piece } from "./grid";
+import { firstAfter, sliceAt, type Piece, type Tile } from "./tiles";
 import { laneAt, rowAt, type Lane, type TrackLane } from "./layout";
 import type { Spot } from "./scene";
-import { firstAfter, sliceAt, type Tile } from "./tiles";
 import { spanOf, toNs, type View } from "./view";
 
 export interface Hit extends Spot {

@@ -1,9 +1,11 @@
-/** What keys do. Each is listed once, for the listener and for the page that explains them. */
+/** What keys do on the whole page, while nothing is typed into a field. Each is listed once, for the listener and for the help. */
 
 import type { Direction } from "./hit";
-import type { Held } from "./motion";
+import type { Held } from "./view";
+import { useEffect, useRef } from "preact/hooks";
+import type { Stage } from "./stage";
 
-export type Action =
+type Action =
   | { readonly type: "hold"; readonly key: Held }
   | { readonly type: "scroll"; readonly by: number }
   | { readonly type: "beside"; readonly direction: Direction }
@@ -37,7 +39,7 @@ export const KEYS: readonly Key[] = [
 ];
 
 /** What a key does; undefined where it is typed into a field, or is the browser's. */
-export function actionOf(event: KeyboardEvent): Action | undefined {
+function actionOf(event: KeyboardEvent): Action | undefined {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "f") {
     return { type: "search" };
   }
@@ -51,4 +53,87 @@ export function actionOf(event: KeyboardEvent): Action | undefined {
 /** A key as it is written on the keyboard. */
 export function keyWords(key: string): string {
   return { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" }[key] ?? key;
+}
+
+interface Done {
+  choose(direction: Direction): void;
+  whole(): void;
+  fit(): void;
+  mark(): void;
+  step(forward: boolean): void;
+  help(): void;
+  close(): void;
+}
+
+/** Steps of a key that is pressed shortly. */
+const ZOOM = 1.5;
+const PAN = 0.15;
+
+export function useKeys(stage: Stage | undefined, done: Done): void {
+  const latest = useRef(done);
+  latest.current = done;
+  useEffect(() => {
+    if (stage === undefined) {
+      return undefined;
+    }
+    const down = (event: KeyboardEvent): void => {
+      const action = document.querySelector("dialog[open]") === null ? actionOf(event) : undefined;
+      // Arrows belong to the page's other parts where one of these has the focus.
+      const isElsewhere = event.target instanceof Element && event.target.closest(".stage, .timeline .tools") === null && event.target !== document.body;
+      if (action === undefined || (isElsewhere && event.key.startsWith("Arrow"))) {
+        return;
+      }
+      event.preventDefault();
+      if (action.type === "close" && event.target instanceof HTMLInputElement) {
+        event.target.blur();
+      }
+      act(stage, action, latest.current, event.repeat);
+    };
+    const up = (event: KeyboardEvent): void => {
+      const action = actionOf(event);
+      stage.motion.release(action?.type === "hold" ? action.key : undefined);
+    };
+    const blur = (): void => stage.motion.release();
+    document.addEventListener("keydown", down);
+    document.addEventListener("keyup", up);
+    window.addEventListener("blur", blur);
+    return () => {
+      document.removeEventListener("keydown", down);
+      document.removeEventListener("keyup", up);
+      window.removeEventListener("blur", blur);
+    };
+  }, [stage]);
+}
+
+function act(stage: Stage, action: Action, done: Done, isRepeated: boolean): void {
+  switch (action.type) {
+    case "hold":
+      if (!isRepeated) {
+        stage.motion.move(action.key, ZOOM, PAN, stage.pointerPlace);
+        stage.motion.hold(action.key);
+      }
+      break;
+    case "scroll":
+      stage.scroll(action.by);
+      break;
+    case "beside":
+      done.choose(action.direction);
+      break;
+    case "search":
+      document.getElementById("timeline-search")?.focus();
+      break;
+    case "next":
+      done.step(true);
+      break;
+    case "previous":
+      done.step(false);
+      break;
+    case "whole":
+    case "fit":
+    case "mark":
+    case "help":
+    case "close":
+      done[action.type]();
+      break;
+  }
 }

@@ -1,10 +1,8 @@
-/** Brings the tiles that are seen, then those that will probably be seen next. */
+/** Brings the tiles that are seen, then those that will probably be seen next, and keeps those that were looked at last. */
 
 import type { Window } from "../contract";
-import { TileCache } from "./cache";
-import { TILE_PIXELS, levelOf, tileSpan, tilesIn } from "./grid";
+import { counterTileOf, levelOf, numbered, TILE_PIXELS, tileOf, tilesIn, tileSpan, type CounterTile, type Tile } from "./tiles";
 import { Names } from "./names";
-import { counterTileOf, numbered, tileOf, type CounterTile, type Tile } from "./tiles";
 import { panned, spanOf, zoomed, type View } from "./view";
 
 /** Asks for a stretch of some tracks. */
@@ -142,6 +140,71 @@ export class Loader {
     }
     for (const counter of window.counters) {
       this.counters.set(counter.id, level, index, counterTileOf(window, counter));
+    }
+  }
+}
+
+interface Kept<T> {
+  readonly tile: T;
+  readonly size: number;
+  seen: number;
+}
+
+/** A level and a place in it as one number: both together have fewer than 53 bits. */
+function keyOf(level: number, index: number): number {
+  return level * 2 ** 45 + index;
+}
+
+/** Tiles of several tracks or counters, up to a number of slices. */
+export class TileCache<T extends Tile | CounterTile> {
+  private readonly tracks = new Map<number, Map<number, Kept<T>>>();
+  private size = 0;
+  private clock = 0;
+
+  constructor(
+    private readonly most: number,
+    private readonly sizeOf: (tile: T) => number,
+  ) {}
+
+  get(track: number, level: number, index: number): T | undefined {
+    const kept = this.tracks.get(track)?.get(keyOf(level, index));
+    if (kept === undefined) {
+      return undefined;
+    }
+    kept.seen = this.clock;
+    return kept.tile;
+  }
+
+  has(track: number, level: number, index: number): boolean {
+    return this.tracks.get(track)?.has(keyOf(level, index)) === true;
+  }
+
+  set(track: number, level: number, index: number, tile: T): void {
+    const tiles = this.tracks.get(track) ?? new Map<number, Kept<T>>();
+    this.tracks.set(track, tiles);
+    this.size -= tiles.get(keyOf(level, index))?.size ?? 0;
+    const size = 1 + this.sizeOf(tile);
+    tiles.set(keyOf(level, index), { tile, size, seen: this.clock });
+    this.size += size;
+    if (this.size > this.most) {
+      this.shrink();
+    }
+  }
+
+  /** What is looked at from now on stays longer than what was looked at before. */
+  tick(): void {
+    this.clock++;
+  }
+
+  private shrink(): void {
+    const all = [...this.tracks.values()].flatMap((tiles) => [...tiles].map(([key, kept]) => ({ tiles, key, kept })));
+    all.sort((one, other) => one.kept.seen - other.kept.seen);
+    for (const { tiles, key, kept } of all) {
+      if (this.size <= this.most * 0.75 || kept.seen === this.clock) {
+        return;
+      }
+      tiles.delete(key);
+      this.size -= kept.size;
     }
   }
 }

@@ -1,11 +1,11 @@
 /** The strip that shows the whole: drawn once for the tiles that are there, and copied below its brush in each frame. */
 
 import type { Timeline, Track } from "../contract";
-import { drawBrush, drawWhole, OVERVIEW } from "./drawOverview";
-import type { Piece } from "./grid";
+import type { Piece, Tile } from "./tiles";
 import { overviewOf } from "./layout";
 import type { Scene, Spot } from "./scene";
-import type { Tile } from "./tiles";
+import { fillsOf } from "./drawTracks";
+import { toX, type View } from "./view";
 
 export class Overview {
   readonly tracks: readonly Track[];
@@ -43,4 +43,103 @@ export function opaque(canvas: HTMLCanvasElement): CanvasRenderingContext2D {
     throw new Error("this browser draws on no canvas");
   }
   return context;
+}
+
+export const OVERVIEW = 44;
+const EDGE = 3;
+const LEAST_BRUSH = 4;
+
+/** The strip without its brush; kept until something of it changes. */
+function drawWhole(
+  context: CanvasRenderingContext2D,
+  scene: Pick<Scene, "palette" | "ratio" | "of" | "names" | "colouring">,
+  width: number,
+  tracks: readonly Track[],
+  tiles: (track: number) => readonly Piece<Tile>[],
+): void {
+  const { palette, ratio, of } = scene;
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.fillStyle = palette.surface;
+  context.fillRect(0, 0, width * ratio, OVERVIEW * ratio);
+  const scale = (width * ratio) / Math.max(of.endNs, 1);
+  const streams = tracks.filter((track) => track.kind === "stream").length;
+  const room = (OVERVIEW - 2 * EDGE) * ratio;
+  const below = streams === 0 ? 0 : Math.min(room / 2, streams * 12 * ratio);
+  let y = EDGE * ratio;
+  for (const track of tracks) {
+    const height = track.kind === "stream" ? below / streams : room - below;
+    drawStrip(context, scene, track, tiles(track.id), y, height - (height > 4 * ratio ? ratio : 0), scale);
+    y += height;
+  }
+}
+
+function drawStrip(
+  context: CanvasRenderingContext2D,
+  scene: Pick<Scene, "palette" | "of" | "names" | "colouring">,
+  track: Track,
+  pieces: readonly Piece<Tile>[],
+  top: number,
+  height: number,
+  scale: number,
+): void {
+  const thickness = Math.max(height / Math.max(track.rows, 1), 1);
+  let last = -1;
+  for (let row = 0; row < track.rows; row++) {
+    const y = Math.round(top + (row * height) / track.rows);
+    if (y === last) {
+      continue;
+    }
+    last = y;
+    for (const { tile } of pieces) {
+      const fills = fillsOf(tile, scene);
+      let edge = -1;
+      for (let at = tile.rows[row] ?? 0; at < (tile.rows[row + 1] ?? 0); at++) {
+        const from = Math.max(Math.round((tile.start[at] ?? 0) * scale), edge);
+        const to = Math.max(Math.round((tile.stop[at] ?? 0) * scale), from + 1);
+        if (to > edge) {
+          context.fillStyle = scene.palette.fills[fills[at] ?? 0] ?? scene.palette.muted;
+          context.fillRect(from, y, to - from, Math.max(Math.round(thickness), 1));
+          edge = to;
+        }
+      }
+    }
+  }
+}
+
+/** Where the view is, and what a search found. */
+function drawBrush(
+  context: CanvasRenderingContext2D,
+  { palette, ratio }: Pick<Scene, "palette" | "ratio">,
+  view: View,
+  whole: number,
+  width: number,
+  found: readonly Spot[],
+): void {
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.fillStyle = palette.heat;
+  let last = -1;
+  for (const { start } of found) {
+    const x = Math.round((start / Math.max(whole, 1)) * width);
+    if (x !== last) {
+      context.fillRect(x, 0, 1, 5);
+      last = x;
+    }
+  }
+  const [from, to] = brushOf(view, whole, width);
+  context.fillStyle = palette.background;
+  context.globalAlpha = 0.5;
+  context.fillRect(0, 0, from, OVERVIEW);
+  context.fillRect(to, 0, width - to, OVERVIEW);
+  context.globalAlpha = 1;
+  context.strokeStyle = palette.accent;
+  context.lineWidth = 1;
+  context.strokeRect(Math.round(from) + 0.5, 0.5, Math.max(Math.round(to - from) - 1, 1), OVERVIEW - 1);
+}
+
+/** The brush's left and right, never too narrow to be taken. */
+export function brushOf(view: View, whole: number, width: number): readonly [number, number] {
+  const all = { begin: 0, end: Math.max(whole, 1) };
+  const [from, to] = [toX(view.begin, all, width), toX(view.end, all, width)];
+  const lack = Math.max(LEAST_BRUSH - (to - from), 0) / 2;
+  return [from - lack, to + lack];
 }

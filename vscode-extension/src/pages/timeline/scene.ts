@@ -1,12 +1,10 @@
 /** What is drawn: everything that the drawing functions need, and nothing that they change. */
 
 import type { Link, Timeline } from "../contract";
-import type { Piece } from "./grid";
-import type { Labels } from "./labels";
+import type { CounterTile, Piece, Tile } from "./tiles";
+import type { Labels, Names } from "./names";
 import type { Lane } from "./layout";
-import type { Names } from "./names";
 import type { Colouring, Palette } from "./palette";
-import type { CounterTile, Tile } from "./tiles";
 import type { View } from "./view";
 
 /** A slice that stands out: under the pointer, chosen, found. */

@@ -1,23 +1,19 @@
 /** The drawn timeline: keeps what is seen, moves it, and draws a frame when something changed. */
 
 import type { Link, Timeline } from "../contract";
-import { drawCharts } from "./drawCharts";
+import { drawCharts, drawPinned, drawTracks } from "./drawTracks";
 import { drawMarks } from "./drawMarks";
-import { OVERVIEW } from "./drawOverview";
-import { drawRuler, RULER } from "./drawRuler";
-import { drawPinned, drawTracks } from "./drawTracks";
-import { covering, levelOf, type Piece } from "./grid";
+import { opaque, OVERVIEW, Overview } from "./overview";
+import { drawRuler, RULER } from "./ruler";
+import { covering, levelOf, type Piece, type Tile } from "./tiles";
 import { beside, hitAt, middleOf, type Direction, type Hit } from "./hit";
-import { Labels } from "./labels";
+import { Labels } from "./names";
 import { lanesOf, pinned, pinnedHeight, seen, type Choices, type Lane } from "./layout";
 import { Loader, type AskWindow } from "./loader";
-import { Motion } from "./motion";
-import { opaque, Overview } from "./overview";
-import { watchTheme } from "../parts/useTheme";
+import { Motion, toNs, type View } from "./view";
+import { watchTheme } from "../parts/browser";
 import { paletteOf, type Colouring, type Palette } from "./palette";
 import type { Marks, Scene, Sought, Spot } from "./scene";
-import type { Tile } from "./tiles";
-import { toNs, type View } from "./view";
 
 export interface Elements {
   /** Scrolls over all lanes. */

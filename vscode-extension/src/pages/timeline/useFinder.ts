@@ -5,7 +5,7 @@ import type { Address } from "../app/address";
 import { questions, type Choice, type Found, type Matches, type Timeline } from "../contract";
 import type { Sought } from "./scene";
 import { useAsked } from "./useAsked";
-import { placesAt } from "./words";
+import { placesAt } from "./address";
 
 /** Told at once; there may be more. */
 const LIMIT = 1000;

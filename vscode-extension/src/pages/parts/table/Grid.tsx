@@ -5,10 +5,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Column, Table } from "../../contract";
 import { words } from "../../words";
 import { Place } from "../Place";
-import { useWidth } from "../useWidth";
-import type { ShownRow } from "./features";
+import { useWidth } from "../browser";
+import type { Rows, ShownRow } from "./useRows";
 import { isNumber, type TableRow } from "./rows";
-import type { Rows } from "./useRows";
 import { useVirtual } from "./useVirtual";
 
 const ROW = 27;

@@ -1,12 +1,23 @@
 /** A table's rows in their order, as far as they are looked for and not below a closed one. */
 
-import { useTable } from "@tanstack/preact-table";
+import {
+  columnFilteringFeature,
+  createExpandedRowModel,
+  createFilteredRowModel,
+  createSortedRowModel,
+  globalFilteringFeature,
+  rowExpandingFeature,
+  rowSortingFeature,
+  tableFeatures,
+  useTable,
+  type ColumnDef,
+  type Row,
+} from "@tanstack/preact-table";
 import { useMemo, useState } from "preact/hooks";
 import { go, useAddress, withWords } from "../../app/address";
-import type { Table } from "../../contract";
-import { columnsOf, features, searching, type ShownRow } from "./features";
-import { flattened, rowsOf, type TableRow } from "./rows";
-import { filtersOf, filtersWord, orderOf, orderWord, type Filter, type Order } from "./state";
+import type { Column, Table } from "../../contract";
+import { compared, flattened, hasWords, isNumber, rowsOf, type TableRow } from "./rows";
+import { filtersOf, filtersWord, meets, orderOf, orderWord, type Condition, type Filter, type Order } from "./state";
 
 export interface Rows {
   readonly rows: readonly ShownRow[];
@@ -96,4 +107,34 @@ function byKey(roots: readonly TableRow[], key: string): TableRow | undefined {
     }
   }
   return undefined;
+}
+
+const features = tableFeatures({
+  rowSortingFeature,
+  columnFilteringFeature,
+  globalFilteringFeature,
+  rowExpandingFeature,
+  sortedRowModel: createSortedRowModel(),
+  filteredRowModel: createFilteredRowModel(),
+  expandedRowModel: createExpandedRowModel(),
+});
+
+type Features = typeof features;
+export type ShownRow = Row<Features, TableRow>;
+
+/** The columns; what is lacking stands last in either order. */
+function columnsOf(columns: readonly Column[]): ColumnDef<Features, TableRow>[] {
+  return columns.map((column, at) => ({
+    id: column.key,
+    accessorFn: (row: TableRow) => row.cells[at] ?? undefined,
+    sortFn: (one: ShownRow, other: ShownRow) => compared(one.original.cells[at] ?? null, other.original.cells[at] ?? null),
+    sortUndefined: "last" as const,
+    sortDescFirst: isNumber(column),
+    filterFn: (row: ShownRow, _: string, condition: Condition) => meets(row.original.cells[at] ?? null, condition),
+  }));
+}
+
+/** Whether a row has the words that are looked for, in whichever column. */
+function searching(columns: readonly Column[]): (row: ShownRow, column: string, wanted: string) => boolean {
+  return (row, _, wanted) => hasWords(row.original, columns, wanted);
 }

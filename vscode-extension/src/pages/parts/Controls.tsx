@@ -1,9 +1,28 @@
-/** A button that opens a small panel below it; Escape and a click elsewhere close it. */
+/** Choices: a few in sight, or a panel below a button. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-interface Props {
+interface Props<Value extends string> {
+  readonly label: string;
+  readonly options: readonly (readonly [Value, string])[];
+  readonly value: Value;
+  readonly choose: (value: Value) => void;
+}
+
+export function Segments<Value extends string>({ label, options, value, choose }: Props<Value>): JSX.Element {
+  return (
+    <span class="segments" role="group" aria-label={label}>
+      {options.map(([one, words]) => (
+        <button key={one} type="button" aria-pressed={one === value} onClick={() => choose(one)}>
+          {words}
+        </button>
+      ))}
+    </span>
+  );
+}
+
+interface MenuProps {
   readonly label: ComponentChildren;
   readonly title: string;
   readonly isActive?: boolean;
@@ -11,7 +30,7 @@ interface Props {
   readonly children: (close: () => void) => ComponentChildren;
 }
 
-export function Menu({ label, title, isActive = false, children }: Props): JSX.Element {
+export function Menu({ label, title, isActive = false, children }: MenuProps): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
