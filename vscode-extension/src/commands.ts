@@ -12,19 +12,18 @@ import { cursorPlace } from "./places";
 import type { Attacher } from "./run/attacher";
 import type { Notices } from "./run/notices";
 import type { Runner } from "./run/runner";
-import { recordedAt } from "./recordedTexts";
+import { recordedAt } from "./elsewhere";
 import type { RecordedLine, Status } from "./server/contract";
 import type { LanguageServer } from "./server/languageServer";
 import type { Requests } from "./server/requests";
 import type { Session } from "./session";
-import { pickTrace } from "./pickers";
+import { pickTrace, type RunsView } from "./views/runsView";
 import { read, readOr } from "./shape";
 import type { TensorBoardPanel } from "./tensorboard/panel";
 import type { CallPathsView } from "./views/callPathsView";
 import type { Row } from "./views/hotLinesRows";
 import type { HotLinesView } from "./views/hotLinesView";
 import { chosenBy, pathsOf, type RunRow, type TraceRow } from "./views/runRows";
-import type { RunsView } from "./views/runsView";
 
 export interface Parts {
   readonly context: vscode.ExtensionContext;

@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { offerMcpServer, offerTool } from "./assistant";
 import { registerCommands } from "./commands";
-import { dashboardMiddleware } from "./dashboard/hover";
+import { commandsMiddleware, dashboardMiddleware } from "./server/middleware";
 import { DashboardPanel } from "./dashboard/panel";
 import { Edits } from "./edits";
 import { Heat } from "./heat/heat";
@@ -11,15 +11,13 @@ import { Interpreters } from "./interpreter/resolve";
 import { Jumps } from "./jumps";
 import { Attacher } from "./run/attacher";
 import { Notices } from "./run/notices";
-import { RecordedTexts } from "./recordedTexts";
+import { Elsewhere } from "./elsewhere";
 import { Runner } from "./run/runner";
 import { LanguageServer } from "./server/languageServer";
-import { commandsMiddleware } from "./server/middleware";
 import { Session } from "./session";
 import { StatusItem } from "./status/statusItem";
 import { TensorBoardPanel } from "./tensorboard/panel";
 import { CallPathsView } from "./views/callPathsView";
-import { ElsewhereRows } from "./views/elsewhere";
 import { HotLinesView } from "./views/hotLinesView";
 import { RunsView } from "./views/runsView";
 
@@ -31,8 +29,8 @@ export function activate(context: vscode.ExtensionContext): void {
     ...dashboardMiddleware,
   });
   const { requests } = server;
-  const texts = new RecordedTexts(requests);
-  const jumps: Jumps = new Jumps(requests, texts);
+  const elsewhere = new Elsewhere(requests);
+  const jumps: Jumps = new Jumps(requests, elsewhere);
   const edits = new Edits();
   const session = new Session(interpreters, server, log);
 
@@ -64,9 +62,8 @@ export function activate(context: vscode.ExtensionContext): void {
     tensorboard,
     runner,
     edits,
-    texts,
+    elsewhere,
     jumps,
-    new ElsewhereRows(),
     edits.onSettled(relocate),
     jumps.onMapped(relocate),
     session.onChange(({ standing, status: shown }) => {

@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { notify } from "./notify";
 import { openPlace } from "./places";
-import type { RecordedTexts } from "./recordedTexts";
+import type { Elsewhere } from "./elsewhere";
 import type { RecordedLine } from "./server/contract";
 import type { Requests } from "./server/requests";
 import { plain } from "./status/words";
@@ -22,14 +22,14 @@ export class Jumps implements vscode.Disposable {
 
   constructor(
     private readonly requests: Requests,
-    private readonly texts: RecordedTexts,
+    private readonly elsewhere: Elsewhere,
   ) {}
 
   /** Opens a recorded line where it stands now; where its file is not here, as it was recorded. */
   async open(line: RecordedLine, options: JumpOptions = {}): Promise<void> {
     const found = await this.requests.locate(line);
     if (found === null) {
-      void this.offerToLocate(line, await this.texts.show(line, options), options).catch(tell);
+      void this.offerToLocate(line, await this.elsewhere.show(line, options), options).catch(tell);
       return;
     }
     await openPlace(found, options);

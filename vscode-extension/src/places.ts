@@ -3,7 +3,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 import * as vscode from "vscode";
-import { isBelowAny } from "./folders";
+import { isBelowAny } from "./paths";
 import { ask } from "./notify";
 
 export interface Place {

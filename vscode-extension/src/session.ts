@@ -1,7 +1,7 @@
 /** What is going on: interpreter, server and the trace that is shown; all views follow this one object. */
 
 import * as vscode from "vscode";
-import { isBelowAny } from "./folders";
+import { isBelowAny } from "./paths";
 import { install, offerInstall } from "./interpreter/install";
 import type { Interpreter, Interpreters, Missing, Resolution } from "./interpreter/resolve";
 import { notify } from "./notify";

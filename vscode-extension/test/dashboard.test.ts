@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { flameAddress, sawFlameGraph } from "../src/dashboard/flame";
-import { commandLink, recordedOf, textPlace } from "../src/dashboard/links";
+import { commandLink, flameAddress, recordedOf, sawFlameGraph, textPlace } from "../src/dashboard/links";
 import { fromPages, keptState, toPages } from "../src/dashboard/messages";
 import { addressIn, reasonOf } from "../src/dashboard/server";
 import type { Ask } from "../src/pages/contract";
-import { Trail } from "../src/pages/panel/trail";
+import { Trail } from "../src/pages/app/address";
 import { Extension, PanelSource } from "../src/pages/source/panel";
 import { FailedError, NotYetError } from "../src/pages/source/source";
 import { object, readOr, text } from "../src/shape";

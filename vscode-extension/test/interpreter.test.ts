@@ -1,10 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { candidates, type Surroundings } from "../src/interpreter/candidates";
-import { everyPython, MOST_PYTHONS, type Machine } from "../src/interpreter/everyPython";
-import { pythonWords } from "../src/interpreter/pythonWords";
+import { candidates, everyPython, MOST_PYTHONS, type Machine, type Surroundings } from "../src/interpreter/candidates";
+import { isAtLeast, judge, pythonWords, type Facts } from "../src/interpreter/probe";
 import { installChoices } from "../src/interpreter/choices";
-import { judge, type Facts } from "../src/interpreter/probe";
-import { isAtLeast } from "../src/interpreter/version";
 
 const around: Surroundings = {
   isTrusted: true,

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { noticeWords } from "../src/run/noticeWords";
-import { plain, shortDevice, statusWords, unlinked } from "../src/status/words";
+import { age, noticeWords, plain, shortDevice, statusWords, unlinked } from "../src/status/words";
 import { remark, shownTrace, status } from "./examples";
 
 const now = Date.parse("2026-01-01T00:05:00+00:00");
@@ -74,4 +73,17 @@ describe("the notice of a new trace", () => {
 
 it("names in messages are no links, whatever they look like", () => {
   expect(unlinked("[run](command:x) [a](https://b)")).toBe("[run]\u200b(command:x) [a]\u200b(https://b)");
+});
+
+describe("how long ago something was", () => {
+  it.each([
+    [0, "just now"],
+    [59_999, "just now"],
+    [5 * 60_000, "5 min ago"],
+    [3 * 3_600_000, "3 h ago"],
+    [86_400_000, "1 day ago"],
+    [3 * 86_400_000, "3 days ago"],
+  ])("%d ms ago is %s", (ms, words) => expect(age(1_000, 1_000 + ms)).toBe(words));
+
+  it("is not said of a time that is not known", () => expect(age(Number.NaN, 0)).toBe(""));
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import type { HotLine } from "../src/server/contract";
-import { DEPTHS, DEPTH_WORDS, keptDepth } from "../src/depths";
+import { DEPTH_WORDS, DEPTHS, keptDepth } from "../src/depths";
 import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "../src/views/callPathRows";
 import { copyText, describedRow, lineRows, moduleRows, pathTo, spokenRow, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
 import { chosenBy, parentOf, readingWords, runRows, tracesIn } from "../src/views/runRows";

@@ -9,7 +9,7 @@ import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
 import { assetsOf, besideOf, pageOf, tabIcon } from "../tabs";
-import { flameAddress, sawFlameGraph } from "./flame";
+import { flameAddress, sawFlameGraph } from "./links";
 import { fromPages, keptState, type FromPages, type ToPages } from "./messages";
 import { GoneError, ViewServer, type Reply, type Shown } from "./server";
 

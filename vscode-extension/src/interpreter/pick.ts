@@ -2,8 +2,7 @@
 
 import * as vscode from "vscode";
 import type { Candidate } from "./candidates";
-import type { Facts, Failure } from "./probe";
-import { pythonWords } from "./pythonWords";
+import { pythonWords, type Facts, type Failure } from "./probe";
 import type { Interpreters } from "./resolve";
 
 const PYTHON_EXTENSION = "ms-python.python";

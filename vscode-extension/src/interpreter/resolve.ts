@@ -5,8 +5,7 @@ import * as os from "node:os";
 import * as path from "node:path";
 import { PythonExtension } from "@vscode/python-extension";
 import * as vscode from "vscode";
-import { candidates, type Candidate, type Surroundings } from "./candidates";
-import { everyPython } from "./everyPython";
+import { candidates, everyPython, type Candidate, type Surroundings } from "./candidates";
 import { judge, probe, type Facts, type Failure, type Verdict } from "./probe";
 
 /** What was found: an interpreter that will do, one that lacks something, or none at all. */

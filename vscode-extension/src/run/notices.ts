@@ -5,7 +5,7 @@ import { notify } from "../notify";
 import type { Jumps } from "../jumps";
 import type { Status } from "../server/contract";
 import type { Requests } from "../server/requests";
-import { noticeWords } from "./noticeWords";
+import { noticeWords } from "../status/words";
 
 export class Notices {
   /** The trace last shown; "" when there was none; undefined before the server has said anything. */

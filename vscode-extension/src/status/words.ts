@@ -1,12 +1,11 @@
-/** What the status item says. */
+/** What is said of the trace that is shown: in the status item, in notices, how old it is. */
 
-import { age } from "../age";
 import type { ShownTrace, Status } from "../server/contract";
 
 /** Where the extension stands as a whole. */
 export type Standing = "off" | "missing" | "restricted" | "starting" | "failed" | Status["state"];
 
-export interface StatusWords {
+interface StatusWords {
   readonly text: string;
   /** Lines of plain text. */
   readonly tooltip: readonly string[];
@@ -102,4 +101,31 @@ export function plain(text: string): string {
 /** Text in which VS Code sees no `[words](command:…)`: it would make a link of it, and run the command at a click. */
 export function unlinked(text: string): string {
   return text.replaceAll("](", "]\u200b(");
+}
+
+const AGES = [
+  { unit: "day", ms: 86_400_000 },
+  { unit: "h", ms: 3_600_000 },
+  { unit: "min", ms: 60_000 },
+] as const;
+
+/** `5 min ago`, `3 days ago`; `just now` below a minute; "" where the time is not known. */
+export function age(recordedMs: number, nowMs: number): string {
+  if (!Number.isFinite(recordedMs)) {
+    return "";
+  }
+  const passed = nowMs - recordedMs;
+  const fitting = AGES.find(({ ms }) => passed >= ms);
+  if (fitting === undefined) {
+    return "just now";
+  }
+  const count = Math.floor(passed / fitting.ms);
+  return `${count} ${fitting.unit}${fitting.unit === "day" && count > 1 ? "s" : ""} ago`;
+}
+
+/** `fit, steps 2–4: step 2.95 → 2.79 s. Waits for data: 41 % of each step, from data.py:46.` */
+export function noticeWords(trace: ShownTrace, status: Pick<Status, "stepTimeWords" | "remarks">): string {
+  const what = [trace.stage, trace.stepsWords].filter((word) => word !== "").join(", ");
+  const step = stepTimeWords(status);
+  return `${what}${step === "" ? "" : `: ${step}`}. ${trace.verdict}`;
 }

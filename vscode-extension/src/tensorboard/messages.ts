@@ -1,7 +1,10 @@
-/** What torch-tb-profiler says when a frame is clicked, and what the panel's page and the extension say. */
+/** What torch-tb-profiler and the keys in TensorBoard say, and what the panel's page and the extension say. */
 
 import { literal, natural, object, oneOf, readOr, text, union } from "../shape";
-import { EDITOR_COMMANDS, type EditorCommand } from "./keys";
+
+/** They open the editor's own lists while TensorBoard has the focus. Pages ask for them, so the list is closed. */
+const EDITOR_COMMANDS = ["workbench.action.showCommands", "workbench.action.quickOpen"] as const;
+type EditorCommand = (typeof EDITOR_COMMANDS)[number];
 
 const FILENAME_LIMIT = 4096;
 
@@ -39,3 +42,26 @@ export const fromPage = union({
   command: object({ type: literal("command"), command: oneOf(...EDITOR_COMMANDS) }),
 });
 export type FromPage = ReturnType<typeof fromPage>;
+
+interface Key {
+  readonly key: string;
+  readonly ctrlKey: boolean;
+  readonly metaKey: boolean;
+  readonly shiftKey: boolean;
+  readonly altKey: boolean;
+}
+
+/** What a key asks the editor for: F1 and Ctrl+Shift+P (Cmd on a Mac) for the commands, Ctrl+P for the files. */
+export function editorCommand({ key, ctrlKey, metaKey, shiftKey, altKey }: Key): EditorCommand | undefined {
+  const isChord = ctrlKey !== metaKey;
+  if (altKey) {
+    return undefined;
+  }
+  if (key === "F1") {
+    return ctrlKey || metaKey || shiftKey ? undefined : "workbench.action.showCommands";
+  }
+  if (key.toLowerCase() === "p" && isChord) {
+    return shiftKey ? "workbench.action.showCommands" : "workbench.action.quickOpen";
+  }
+  return undefined;
+}

@@ -8,10 +8,10 @@ import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readOr } from "../shape";
 import { assetsOf, besideOf, pageOf, tabIcon } from "../tabs";
-import { jump } from "./jump";
-import { fromPage, type FromPage } from "./messages";
-import { isSame, only, type Shown } from "./shown";
-import { TensorBoard } from "./process";
+import { fromPage, type FrameClick, type FromPage } from "./messages";
+import { isSame, only, TensorBoard, type Shown } from "./process";
+import { openPlace } from "../places";
+import { isLocalAbsolute } from "../paths";
 
 const REMOTE = /^[a-z][a-z0-9+.-]+:\/\//i;
 const BODY = `<header><span id="place"></span><button id="browser" type="button">Open in Browser</button></header>
@@ -187,5 +187,33 @@ export class TensorBoardPanel implements vscode.Disposable {
         await jump(message, this.requests, besideOf(this.panel));
         break;
     }
+  }
+}
+
+/** Opens the line of a frame. */
+async function jump(click: FrameClick, requests: Requests, viewColumn: vscode.ViewColumn): Promise<void> {
+  const found = await find(click, requests);
+  if (found === undefined) {
+    void notify("info", `DeepScope: ${click.filename} was not found here.`);
+    return;
+  }
+  await openPlace(found, { viewColumn });
+}
+
+/** Through the server's path mapping; else the path itself, if it is one of this machine. */
+async function find(click: FrameClick, requests: Requests): Promise<{ uri: string; line: number } | undefined> {
+  const known = await requests.resolvePath(click.filename, click.line).catch(() => null);
+  if (known !== null) {
+    return known;
+  }
+  if (!isLocalAbsolute(click.filename)) {
+    return undefined;
+  }
+  const uri = vscode.Uri.file(click.filename);
+  try {
+    const { type } = await vscode.workspace.fs.stat(uri);
+    return (type & vscode.FileType.File) === 0 ? undefined : { uri: uri.toString(), line: click.line };
+  } catch {
+    return undefined;
   }
 }

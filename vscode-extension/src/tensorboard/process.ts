@@ -1,14 +1,15 @@
-/** The TensorBoard process: started on a folder, its address known once it answers, ended with its owner. */
+/** The TensorBoard process: started on the traces of a run, its address known once it answers, ended with its owner. */
 
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { createInterface } from "node:readline";
 import { object, readOr, text } from "../shape";
+import { parentOf } from "../views/runRows";
 
 const started = object({ url: text });
 const START_TIMEOUT_MS = 120_000;
 const END_MS = 5_000;
 
-export interface TensorBoardOptions {
+interface TensorBoardOptions {
   readonly python: string;
   /** The extension's `board.py`. */
   readonly script: string;
@@ -79,4 +80,20 @@ function parsed(line: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+export interface Shown {
+  /** Arguments for `board.py`; equal arguments show the same. */
+  readonly words: readonly string[];
+  readonly title: string;
+}
+
+/** These traces alone: other runs' traces in the same folder are not workers of this one. */
+export function only(paths: readonly string[]): Shown {
+  const [first = ""] = paths;
+  return { words: paths.flatMap((path) => ["--trace", path]), title: paths.length === 1 ? first : `${parentOf(first)} (${paths.length} traces of one run)` };
+}
+
+export function isSame(one: Shown, other: Shown | undefined): boolean {
+  return one.words.join("\0") === other?.words.join("\0");
 }

@@ -2,7 +2,7 @@
 
 import { KIND_WORDS } from "../depths";
 import type { LinePath, RecordedLine } from "../server/contract";
-import { placeName } from "./placeNames";
+import { placeName } from "../paths";
 
 /** A line in a chain of calls, or a part of a line's work. */
 export interface PathRow {

@@ -3,14 +3,13 @@
 import * as vscode from "vscode";
 import { DEPTH_WORDS, DEPTHS, keptDepth } from "../depths";
 import { cursorPlace } from "../places";
-import { recordedAt } from "../recordedTexts";
+import { dim, recordedAt } from "../elsewhere";
 import type { Depth, LinePaths, RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "./callPathRows";
-import { dim } from "./elsewhere";
-import { pick } from "./picks";
-import { placeName } from "./placeNames";
+import { pick } from "../notify";
+import { placeName } from "../paths";
 
 interface Section {
   readonly section: "callers" | "callees";

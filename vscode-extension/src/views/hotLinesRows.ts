@@ -1,7 +1,7 @@
 /** The rows of the Hot Lines view: lines by themselves or grouped, sorted by one of their numbers. */
 
 import type { HotGroup, HotLine, HotLines, HotMetric, HotModule, VanishedLine } from "../server/contract";
-import { baseName, placeName } from "./placeNames";
+import { baseName, placeName } from "../paths";
 
 export const GROUPS = ["line", "function", "file", "module"] as const;
 export type GroupBy = (typeof GROUPS)[number];

@@ -1,17 +1,16 @@
-/** The Hot Lines view. */
+/** The Hot Lines view. Names in its tooltips come from traces: they are made of plain text. */
 
 import { isDeepStrictEqual } from "node:util";
 import * as vscode from "vscode";
 import { levelOf } from "../heat/levels";
-import type { HotLines, HotMetric, HotModules } from "../server/contract";
+import type { HotLine, HotLines, HotMetric, HotModules, VanishedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
 import { stepTimeWords } from "../status/words";
 import { cursorPlace } from "../places";
-import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, pathTo, spokenRow, type GroupBy, type Row, vanishedRows, wholeRow } from "./hotLinesRows";
-import { dim } from "./elsewhere";
-import { pick } from "./picks";
-import { goneTooltip, lineTooltip } from "./tooltips";
+import { copyText, describedRow, GROUPS, lineRows, METRICS, moduleRows, pathTo, spokenRow, vanishedRows, wholeRow, type GroupBy, type Row } from "./hotLinesRows";
+import { dim } from "../elsewhere";
+import { pick } from "../notify";
 
 /** Of the cursor, before the view follows it. */
 const CURSOR_PAUSE_MS = 150;
@@ -229,4 +228,34 @@ export class HotLinesView implements vscode.TreeDataProvider<Row>, vscode.Dispos
 function icon(row: Row, by: GroupBy): vscode.ThemeIcon {
   const name = row.gone !== undefined || row.id === "gone" ? "diff-removed" : row.line !== undefined ? "flame" : by === "file" ? "file-code" : by === "module" ? "symbol-class" : "symbol-method";
   return new vscode.ThemeIcon(name, new vscode.ThemeColor(`deepscope.heat${levelOf(row.share)}`));
+}
+
+function lineTooltip(line: HotLine, stepWords: string): vscode.MarkdownString {
+  const tooltip = begun(line);
+  tooltip.appendText(`${line.label} (${stepWords})\n\n`);
+  if (line.baselineWords !== "") {
+    tooltip.appendText(`Cost in the baseline: ${line.baselineWords}\n\n`);
+  }
+  tooltip.appendText(`Over the whole trace: ${line.wholeWords}`);
+  if (!line.exact) {
+    tooltip.appendText("\n\nThe numbers are those of the whole function, or loop, that begins here.");
+  }
+  if (line.standing !== "same") {
+    tooltip.appendText(line.standing === "gone" ? "\n\nThis line was deleted since." : "\n\nThis line was edited since.");
+  }
+  if (line.uri === null) {
+    tooltip.appendText("\n\nThis file was not found here.");
+  }
+  return tooltip;
+}
+
+function goneTooltip(line: VanishedLine): vscode.MarkdownString {
+  return begun(line).appendText(`${line.timeWords}; gone, or without a cost now.`);
+}
+
+/** The line's name and text. */
+function begun(line: HotLine | VanishedLine): vscode.MarkdownString {
+  const tooltip = new vscode.MarkdownString();
+  tooltip.appendText(`${line.function} — ${line.file}:${line.line}\n\n`);
+  return line.text === "" ? tooltip : tooltip.appendCodeblock(line.text, "python");
 }

@@ -1,10 +1,9 @@
 /** The rows of the Runs view: runs with their traces, the newest first. */
 
-import { age } from "../age";
+import { age, programName, shortDevice } from "../status/words";
 import type { ListedTrace, Run } from "../server/contract";
 import type { Chosen } from "../server/requests";
-import { programName, shortDevice } from "../status/words";
-import { baseName } from "./placeNames";
+import { baseName } from "../paths";
 
 /** Folders of which traces are usual: the default of `deepscope.traces`. */
 const USUAL: ReadonlySet<string> = new Set(["deepscope_logs", "lightning_logs", "runs", "logs", "log", "tb_logs", "deepscope_demo"]);

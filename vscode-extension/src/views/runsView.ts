@@ -1,11 +1,12 @@
-/** The Runs view: the traces there are; show, compare, delete, reveal. */
+/** The Runs view: the traces there are; show, compare, delete, reveal, pick one of them. */
 
 import * as vscode from "vscode";
 import { ask } from "../notify";
 import type { Run } from "../server/contract";
-import type { Requests } from "../server/requests";
+import type { Chosen, Requests } from "../server/requests";
 import type { Session } from "../session";
 import { readingWords, runRows, tracesIn, type RunRow, type TraceRow } from "./runRows";
+import { plain } from "../status/words";
 
 type Node = RunRow | TraceRow;
 /** A run with at most so many traces is shown open. */
@@ -143,4 +144,27 @@ async function discard(path: string): Promise<void> {
   } catch {
     await vscode.workspace.fs.delete(uri, { useTrash: false });
   }
+}
+
+/** The trace chosen; null for the newest, whichever that is; undefined for no choice. */
+export async function pickTrace(runs: RunsView, session: Session): Promise<Chosen | null | undefined> {
+  await runs.refresh();
+  type Item = vscode.QuickPickItem & { readonly path: string | null };
+  const newest: Item = { label: "$(sync) Newest trace", description: "follow new runs as they come", path: null };
+  const items = runs.traces.map(
+    ({ run, row }): Item => ({
+      label: `${row.trace.selected ? "$(check) " : ""}${plain(run === row ? row.label : `${run.label} · ${row.label}`)}`,
+      description: plain(row.description),
+      detail: plain(row.trace.path),
+      path: row.trace.path,
+    }),
+  );
+  const browse: Item = { label: "$(folder-opened) Browse…", description: "a trace file anywhere", path: "" };
+  const title = session.status?.trace == null ? "Show a trace" : "Show another trace";
+  const chosen = await vscode.window.showQuickPick([newest, ...items, browse], { title, matchOnDescription: true, matchOnDetail: true });
+  if (chosen?.path !== "") {
+    return chosen?.path == null ? chosen?.path : { path: chosen.path };
+  }
+  const files = await vscode.window.showOpenDialog({ title, filters: { Traces: ["json", "gz"] }, canSelectMany: false });
+  return files?.[0] && { path: files[0].fsPath };
 }

@@ -1,6 +1,6 @@
 /** Added to TensorBoard's pages in the panel: keys that belong to the editor are told to it. */
 
-import { editorCommand } from "../tensorboard/keys";
+import { editorCommand } from "../tensorboard/messages";
 
 /** How many pages lie above this one in TensorBoard alone: torch-tb-profiler's is in a frame, its trace view in another. */
 function depthInTensorBoard(): number {

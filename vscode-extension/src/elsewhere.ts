@@ -1,17 +1,23 @@
-/** Files as they ran, from the trace itself: shown, read-only, where the file is not on this machine. */
+/** Files that are not on this machine: their rows are dimmed, their texts shown as they ran, from the trace itself. */
 
 import * as vscode from "vscode";
 import type { Place } from "./places";
 import type { RecordedLine } from "./server/contract";
 import type { Requests } from "./server/requests";
-import { baseName } from "./views/placeNames";
+import { baseName } from "./paths";
 
-const SCHEME = "deepscope-recorded";
+/** Of the rows of views, and of recorded texts. */
+const [DIMMED, RECORDED] = ["deepscope-elsewhere", "deepscope-recorded"];
 
-export class RecordedTexts implements vscode.TextDocumentContentProvider, vscode.Disposable {
-  private readonly registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
+export class Elsewhere implements vscode.FileDecorationProvider, vscode.TextDocumentContentProvider, vscode.Disposable {
+  private readonly registrations = [vscode.window.registerFileDecorationProvider(this), vscode.workspace.registerTextDocumentContentProvider(RECORDED, this)];
 
   constructor(private readonly requests: Requests) {}
+
+  provideFileDecoration(uri: vscode.Uri): vscode.FileDecoration | undefined {
+    const colour = new vscode.ThemeColor("disabledForeground");
+    return uri.scheme === DIMMED ? new vscode.FileDecoration(undefined, "This file was not found here", colour) : undefined;
+  }
 
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     return (await this.requests.recordedText(uri.query)) ?? "";
@@ -23,7 +29,7 @@ export class RecordedTexts implements vscode.TextDocumentContentProvider, vscode
       return false;
     }
     // The recorded path is the query, since it may be of any system; what a tab shows is its last part.
-    const uri = vscode.Uri.from({ scheme: SCHEME, path: `/as recorded/${baseName(file)}`, query: file });
+    const uri = vscode.Uri.from({ scheme: RECORDED, path: `/as recorded/${baseName(file)}`, query: file });
     const document = await vscode.workspace.openTextDocument(uri);
     const start = new vscode.Position(Math.min(Math.max(0, line - 1), document.lineCount - 1), 0);
     await vscode.window.showTextDocument(document, { ...options, preview: true, selection: new vscode.Range(start, start) });
@@ -31,12 +37,17 @@ export class RecordedTexts implements vscode.TextDocumentContentProvider, vscode
   }
 
   dispose(): void {
-    this.registration.dispose();
+    vscode.Disposable.from(...this.registrations).dispose();
   }
+}
+
+/** Marks a row whose file is not on this machine. */
+export function dim(item: vscode.TreeItem): void {
+  item.resourceUri = vscode.Uri.from({ scheme: DIMMED, path: "/" });
 }
 
 /** The recorded line at a place in an editor; undefined for one that did not run. */
 export async function recordedAt(place: Place, requests: Requests): Promise<RecordedLine | undefined> {
   const { scheme, query } = vscode.Uri.parse(place.uri);
-  return scheme === SCHEME ? { file: query, line: place.line } : ((await requests.recordedLine(place)) ?? undefined);
+  return scheme === RECORDED ? { file: query, line: place.line } : ((await requests.recordedLine(place)) ?? undefined);
 }

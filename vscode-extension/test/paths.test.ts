@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isBelowAny } from "../src/folders";
+import { isBelowAny } from "../src/paths";
 
 it.each([
   ["/w/a", true],

@@ -1,6 +1,16 @@
-/** What a line's place is called in a row: short, and as it stands now. */
+/** Paths of any system: what lies below what, and what a line's place is called. */
 
-export interface NamedPlace {
+import * as path from "node:path";
+
+/** Whether a path is one of the folders or lies below one. */
+export function isBelowAny(file: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => {
+    const relative = path.relative(folder, file);
+    return relative === "" || (relative !== ".." && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative));
+  });
+}
+
+interface NamedPlace {
   /** As recorded. */
   readonly file: string;
   readonly line: number;
@@ -25,4 +35,9 @@ function decoded(part: string): string {
   } catch {
     return part;
   }
+}
+
+/** An absolute path on this machine's own disks: a path to another machine (`\\host\share`) is never even looked at. */
+export function isLocalAbsolute(path: string): boolean {
+  return /^\/(?!\/)/.test(path) || /^[A-Za-z]:[\\/](?![\\/])/.test(path);
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { editorCommand } from "../src/tensorboard/keys";
-import { fromPage as boardFromPage, readEditorCommand, readFrameClick } from "../src/tensorboard/messages";
-import { isLocalAbsolute } from "../src/tensorboard/paths";
+import { editorCommand, fromPage as boardFromPage, readEditorCommand, readFrameClick } from "../src/tensorboard/messages";
+import { isLocalAbsolute } from "../src/paths";
 import { page } from "../src/page";
 import { readOr } from "../src/shape";
+import { isSame, only } from "../src/tensorboard/process";
 
 describe("a click on a frame in torch-tb-profiler", () => {
   it("counts lines from 0: line 0 is the first of the file", () => {
@@ -80,5 +80,14 @@ describe("a page", () => {
     const html = page({ ...parts, data: { folder: `"><script>x</script>` }, frameOrigin: "http://localhost:1" }, "abc");
     expect(html).not.toContain("<script>x");
     expect(html).toContain("frame-src http://localhost:1");
+  });
+});
+
+describe("what TensorBoard shows", () => {
+  it("is a run's own traces, whatever lies beside them", () => {
+    const run = only(["/w/runs/a.rank0.json", "/w/runs/a.rank1.json"]);
+    expect(run.words).toEqual(["--trace", "/w/runs/a.rank0.json", "--trace", "/w/runs/a.rank1.json"]);
+    expect([run.title, only(["/w/a.json"]).title]).toEqual(["/w/runs (2 traces of one run)", "/w/a.json"]);
+    expect([isSame(run, only(["/w/runs/a.rank0.json"])), isSame(run, { ...run, title: "" }), isSame(run, undefined)]).toEqual([false, true, false]);
   });
 });
