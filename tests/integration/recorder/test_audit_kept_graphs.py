@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
 from audited_programs import looked_at_all, recorded_and_looked_at
+from deepscope.capture.audit import gradients
 from deepscope.trace.format.audit import KeptGraphs
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
@@ -67,6 +70,20 @@ def test_a_list_of_losses_keeps_them():
     losses: list[torch.Tensor] = []
     (found,) = kept(Loop(losses.append).step)
     assert (found.results, found.name) == (1, "aten::mean")
+
+
+def test_all_objects_are_looked_through_once_for_all_results(monkeypatch: pytest.MonkeyPatch):
+    looks: list[int] = []
+
+    def get_referrers(*objects: object) -> list[object]:
+        looks.append(len(objects))
+        return gc.get_referrers(*objects)
+
+    monkeypatch.setattr(gradients, "gc", SimpleNamespace(**vars(gc) | {"get_referrers": get_referrers}))
+    losses: list[torch.Tensor] = []
+    found = kept(Loop(lambda loss: losses.extend([loss, loss * 1, loss * 2])).step)
+    assert sum(one.results for one in found) == 2  # the loss itself is a part of the others' graphs
+    assert looks == [3]
 
 
 @pytest.mark.parametrize(

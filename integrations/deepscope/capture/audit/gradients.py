@@ -261,7 +261,7 @@ def unused_graphs(work: StepWork) -> list[UnusedGraph]:
 def kept_graphs(work: StepWork) -> list[KeptGraphs]:
     """Of the first step, by line: what has a graph still when the next step has ended, or is a part of a longer one."""
     operations = work.operations
-    kept = {number for number in work.trained if operations[number].step == 0 and _is_held(operations[number])}
+    kept = _held({number: operations[number] for number in work.trained if operations[number].step == 0})
     kept -= {source for number in kept for source in operations[number].graph_inputs}  # whose graph others hold
     kept |= _made_longer(work.flow, work.trained)
     found: dict[int, list[int]] = defaultdict(list)
@@ -274,16 +274,24 @@ def kept_graphs(work: StepWork) -> list[KeptGraphs]:
     ]
 
 
-def _is_held(one: Operation) -> bool:
-    """Whether its result has a graph, and is in more than a variable, in which the next step may put another."""
-    tensor = one.result() if one.result is not None else None
-    if tensor is None or tensor.grad_fn is None:
-        return False
+def _held(operations: Mapping[int, Operation]) -> set[int]:
+    """Those whose result has a graph, and is in more than a variable, in which the next step may put another."""
+    number_of: dict[int, int] = {}
+    tensors: list[torch.Tensor] = []
+    for number, one in operations.items():
+        tensor = one.result() if one.result is not None else None
+        if tensor is not None and tensor.grad_fn is not None:
+            number_of[id(tensor)] = number
+            tensors.append(tensor)
+    if not tensors:
+        return set()
     variables = (FrameType, CellType, GeneratorType)
-    return any(
-        not isinstance(holder, variables) and not (isinstance(holder, dict) and "__builtins__" in holder)
-        for holder in gc.get_referrers(tensor)
-    )
+    found: set[int] = set()
+    for holder in gc.get_referrers(*tensors):  # once for all: it looks through all objects of the program
+        is_variables = isinstance(holder, variables) or (isinstance(holder, dict) and "__builtins__" in holder)
+        if not is_variables and holder is not tensors:
+            found.update(number_of[id(one)] for one in gc.get_referents(holder) if id(one) in number_of)
+    return found
 
 
 def _made_longer(flow: Flow, trained: Set[int]) -> set[int]:
