@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.capture.counters.machine import Machine, MemoryBandwidth
-from deepscope.capture.counters.numa import MemoryNodes, memory_nodes, node_of_device
+from deepscope.capture.counters.devices import node_of_device
+from deepscope.capture.counters.machine import Machine, MemoryBandwidth, MemoryNodes, memory_nodes
 from deepscope.capture.counters.source import NoSensorError
 from deepscope.trace.format.counters import CounterAccount, MemoryNode
 from machine_folders import GIB, machine, two_nodes, write

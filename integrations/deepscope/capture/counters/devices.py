@@ -9,11 +9,59 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from deepscope.capture.counters.numa import node_of_device
-from deepscope.capture.counters.source import DeviceReaders, KernelFile, NoSensorError, Reader, Series
+from deepscope.capture.counters.source import KernelFile, NoSensorError, Series, number_in
 from deepscope.trace.format.counters import THROTTLE_REASONS, DeviceFacts, MissingSensor
 
 Value = TypeVar("Value")
+
+Reader = Callable[[], Sequence[float]]
+
+
+class DeviceReaders:
+    """Series with the calls that read them; what a device does not know is listed in `missing`."""
+
+    def __init__(self, errors: tuple[type[Exception], ...]) -> None:
+        """`errors`: by which the library says that it does not know something."""
+        self.series: list[Series] = []
+        self.devices: list[DeviceFacts] = []
+        self.missing: list[MissingSensor] = []
+        self._errors: tuple[type[Exception], ...] = (*errors, AttributeError, KeyError, TypeError, ValueError)
+        self._readers: list[tuple[Reader, int]] = []
+        """Each with how many values it gives."""
+
+    def _add(self, series: Sequence[Series], read: Reader, *otherwise: Reader) -> None:
+        """Series that the device may know; `otherwise` are other ways to read them."""
+        problem = ""
+        for way in (read, *otherwise):
+            try:
+                way()
+            except self._errors as error:
+                problem = problem or str(error)
+                continue
+            self.series += series
+            self._readers.append((way, len(series)))
+            return
+        self.missing.append(MissingSensor(f"{series[0].track} of {series[0].name.partition(' ')[0]}", problem))
+
+    def read(self) -> Sequence[float]:
+        """All devices' values; NaN for what the sensor does not report at this moment."""
+        found: list[float] = []
+        for read, width in self._readers:
+            try:
+                found += read()
+            except self._errors:
+                found += [float("nan")] * width
+        return found
+
+    def close(self) -> None:
+        """Lets go of the library."""
+
+
+def node_of_device(root: Path, bus_id: str) -> int:
+    """The node on which a PCI device hangs; -1 where it is not known. NVML writes more digits than the kernel does."""
+    domain, _, rest = bus_id.lower().partition(":")
+    return number_in(root / "sys/bus/pci/devices" / f"{domain[-4:]}:{rest}" / "numa_node")
+
 
 _ALL_LINKS = 0xFFFFFFFF
 _KIB = 1024

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import groupby
 from statistics import median_low
@@ -16,9 +16,7 @@ from typing import Protocol
 import msgspec
 
 from deepscope.capture.counters.source import CounterSource, Series
-from deepscope.capture.event_edits import json_bytes, microseconds
-from deepscope.trace.format.counters import PREFIX, CounterAccount
-from deepscope.trace.format.header import Clock
+from deepscope.trace.format.counters import CounterAccount
 
 MOST_SAMPLES = 1_200
 """Of a source; where there are more, each two become one."""
@@ -139,30 +137,6 @@ def _shorter(value: float) -> float:
     if abs(value) >= 10**_DIGITS:
         return float(round(value))
     return float(f"{value:.{_DIGITS}g}")
-
-
-def counter_events(tracks: Sequence[CounterTrack], pid: int, clock: Clock, base_ns: int) -> Iterator[bytes]:
-    """A counter event (`ph: C`) a moment and track, its series among the arguments.
-
-    Args:
-        tracks: by the host's clock.
-        pid: of the process that recorded: viewers keep counters by process.
-        clock: how the trace's times stand to the host's.
-        base_ns: the trace's `baseTimeNanoseconds`.
-    """
-    to_trace = -clock.offset_ns - base_ns
-    for track in tracks:
-        head = b'{"ph":"C","name":%s,"pid":%d,"tid":0,"ts":' % (json_bytes(PREFIX + track.name), pid)
-        keys = [json_bytes(series) for series in track.series]
-        for at_ns, values in zip(track.at_ns, track.values, strict=True):
-            args = b",".join(
-                key + b":" + json_bytes(int(value) if value.is_integer() else value)
-                for key, value in zip(keys, values, strict=True)
-                if value is not None
-            )
-            ts_ns = at_ns + to_trace
-            if args and ts_ns >= 0:
-                yield head + microseconds(ts_ns) + b',"args":{' + args + b"}}"
 
 
 MOST_SHARE = 0.005
