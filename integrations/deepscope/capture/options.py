@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -9,9 +10,10 @@ from math import isinf
 from pathlib import Path
 from typing import Any, TypedDict
 
-from deepscope.capture.topics import TOPICS, RankChoice, checked_ranks, options_of, topic_names
+from deepscope.capture.notices import warn
+from deepscope.capture.topics import TOPICS, options_of, topic_names
 from deepscope.errors import OptionError
-from deepscope.trace.format.header import Configuration, option
+from deepscope.trace.format.configuration import Configuration, option
 
 SOURCE_CHOICES = ("text", "hash", "none")
 """What of the user's files goes into a trace."""
@@ -275,3 +277,65 @@ def checked_options(given: Mapping[str, Any]) -> RecordingOptions:
     if given.get("topics") is not None:
         return RecordingOptions(**{**given, **options_of(topic_names(given["topics"], _DEFAULTS), given)})
     return RecordingOptions(**given)
+
+
+HOSTS = "hosts"
+"""The first rank of each host."""
+
+RankChoice = frozenset[int] | str | None
+"""The numbers; `HOSTS`; None for all."""
+
+OFF_VARIABLE = "DEEPSCOPE_OFF"
+"""Where the environment has it, no rank records: a program that is only to be timed runs as without DeepScope in it."""
+
+_MOST_RANKS = 1 << 20
+"""Ranks that may be named."""
+_RANK_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+
+
+def checked_ranks(given: Collection[int | str] | int | str) -> RankChoice:
+    """What was given, understood: 3, [0, 8], "0,8-15", "hosts", "all".
+
+    Raises `OptionError` for anything else.
+    """
+    items: Collection[object] = (given,) if isinstance(given, str) or not isinstance(given, Collection) else given
+    words = [item.strip() for item in items if isinstance(item, str)]
+    if len(words) == len(items) == 1 and words[0] in (HOSTS, "all"):
+        return HOSTS if words[0] == HOSTS else None
+    chosen: set[int] = set()
+    for part in (part for item in items for part in (item.split(",") if isinstance(item, str) else [item])):
+        numbers = _rank_numbers(part)
+        if numbers is None:
+            raise OptionError("ranks", given, 'must be rank numbers, 0 or more, such as [0, 8] or "0,8-15", or "hosts"')
+        if len(chosen) + len(numbers) > _MOST_RANKS:
+            raise OptionError("ranks", given, f"may name {_MOST_RANKS:,} ranks at most")
+        chosen.update(numbers)
+    return frozenset(chosen)
+
+
+def is_chosen(choice: RankChoice, rank: int, local_rank: int) -> bool:
+    """Whether a rank records; `local_rank` counts on its host."""
+    if os.environ.get(OFF_VARIABLE):
+        return False
+    if choice is None:
+        return True
+    return local_rank == 0 if isinstance(choice, str) else rank in choice
+
+
+def first_rank(choice: RankChoice) -> int:
+    """The lowest of the ranks that record."""
+    return 0 if choice is None or isinstance(choice, str) else min(choice, default=0)
+
+
+def warn_if_nobody(choice: RankChoice, rank: int, world_size: int) -> None:
+    """Tell on rank 0 that none of the ranks that there are records."""
+    if rank == 0 and first_rank(choice) >= world_size > 1:
+        warn(f"nothing is recorded: ranks= names none of the {world_size} ranks that there are")
+
+
+def _rank_numbers(part: object) -> range | None:
+    """The ranks that a number, or a word such as "3" or "8-15", stands for; None for what stands for none."""
+    if isinstance(part, int) and not isinstance(part, bool) and part >= 0:
+        return range(part, part + 1)
+    found = _RANK_RANGE.fullmatch(part.strip()) if isinstance(part, str) else None
+    return None if found is None else range(int(found[1]), int(found[2] or found[1]) + 1) or None

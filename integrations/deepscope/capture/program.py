@@ -337,7 +337,7 @@ def record_whole(folder: Path, *, filename: str | None = None, **options: Unpack
 def _recorded_by(options: RecordingOptions) -> Recorded:
     """Nothing so far, by this rank as its launcher numbers it."""
     from deepscope.capture import process_facts as process
-    from deepscope.capture.topics import first_rank, is_chosen, warn_if_nobody
+    from deepscope.capture.options import first_rank, is_chosen, warn_if_nobody
 
     choice, rank = options.rank_choice, process.find_rank()
     warn_if_nobody(choice, rank, process.find_world_size())

@@ -5,12 +5,9 @@ The command's help, docs/recording.md and the error messages are made from this 
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from deepscope.capture.notices import warn
 from deepscope.errors import OptionError
 
 
@@ -194,65 +191,3 @@ def markdown() -> Iterator[str]:
     yield "|---|---|"
     for name, what in PRESETS.items():
         yield f"| `{name}` | {what} |"
-
-
-HOSTS = "hosts"
-"""The first rank of each host."""
-
-RankChoice = frozenset[int] | str | None
-"""The numbers; `HOSTS`; None for all."""
-
-OFF_VARIABLE = "DEEPSCOPE_OFF"
-"""Where the environment has it, no rank records: a program that is only to be timed runs as without DeepScope in it."""
-
-_MOST = 1 << 20
-"""Ranks that may be named."""
-_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
-
-
-def checked_ranks(given: Collection[int | str] | int | str) -> RankChoice:
-    """What was given, understood: 3, [0, 8], "0,8-15", "hosts", "all".
-
-    Raises `OptionError` for anything else.
-    """
-    items: Collection[object] = (given,) if isinstance(given, str) or not isinstance(given, Collection) else given
-    words = [item.strip() for item in items if isinstance(item, str)]
-    if len(words) == len(items) == 1 and words[0] in (HOSTS, "all"):
-        return HOSTS if words[0] == HOSTS else None
-    chosen: set[int] = set()
-    for part in (part for item in items for part in (item.split(",") if isinstance(item, str) else [item])):
-        numbers = _numbers(part)
-        if numbers is None:
-            raise OptionError("ranks", given, 'must be rank numbers, 0 or more, such as [0, 8] or "0,8-15", or "hosts"')
-        if len(chosen) + len(numbers) > _MOST:
-            raise OptionError("ranks", given, f"may name {_MOST:,} ranks at most")
-        chosen.update(numbers)
-    return frozenset(chosen)
-
-
-def is_chosen(choice: RankChoice, rank: int, local_rank: int) -> bool:
-    """Whether a rank records; `local_rank` counts on its host."""
-    if os.environ.get(OFF_VARIABLE):
-        return False
-    if choice is None:
-        return True
-    return local_rank == 0 if isinstance(choice, str) else rank in choice
-
-
-def first_rank(choice: RankChoice) -> int:
-    """The lowest of the ranks that record."""
-    return 0 if choice is None or isinstance(choice, str) else min(choice, default=0)
-
-
-def warn_if_nobody(choice: RankChoice, rank: int, world_size: int) -> None:
-    """Tell on rank 0 that none of the ranks that there are records."""
-    if rank == 0 and first_rank(choice) >= world_size > 1:
-        warn(f"nothing is recorded: ranks= names none of the {world_size} ranks that there are")
-
-
-def _numbers(part: object) -> range | None:
-    """The ranks that a number, or a word such as "3" or "8-15", stands for; None for what stands for none."""
-    if isinstance(part, int) and not isinstance(part, bool) and part >= 0:
-        return range(part, part + 1)
-    found = _RANGE.fullmatch(part.strip()) if isinstance(part, str) else None
-    return None if found is None else range(int(found[1]), int(found[2] or found[1]) + 1) or None

@@ -14,7 +14,7 @@ from deepscope.capture.on_demand.agreement import AgreedRecording, RecordingRequ
 from deepscope.capture.on_demand.injection import inject, inspect, ranks_around
 from deepscope.capture.on_demand.jobs import TrainingJob, clients_of, find_jobs, jobs_of, live_entries
 from deepscope.capture.on_demand.places import control_folders
-from deepscope.capture.topics import checked_ranks
+from deepscope.capture.options import checked_ranks
 from deepscope.cli.output import emit, form_option, rows_option, tell
 from deepscope.cli.recording_options import asked_options
 from deepscope.cli.report import rendered

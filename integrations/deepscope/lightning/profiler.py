@@ -12,12 +12,11 @@ from deepscope.capture import process_facts as process
 from deepscope.capture.dynamo import compiled_functions
 from deepscope.capture.lines import UserCode
 from deepscope.capture.notices import warn
-from deepscope.capture.options import RecordingOptions
+from deepscope.capture.options import RecordingOptions, is_chosen
 from deepscope.capture.process_hooks.open_recorders import guarded
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
-from deepscope.capture.topics import is_chosen
 from deepscope.capture.whole_run.run_timer import RunTimer, write_account
 from deepscope.errors import RecorderError
 from deepscope.lightning.actions import Action, Annotated, Loop, LoopMark, Profiled, classify

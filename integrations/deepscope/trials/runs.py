@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from deepscope.capture.topics import OFF_VARIABLE
+from deepscope.capture.options import OFF_VARIABLE
 from deepscope.errors import DeepScopeError
 from deepscope.trials.messages import STANDS_FOR, Answer, Change, Request
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from deepscope.capture.options import RecordingOptions
-from deepscope.capture.topics import checked_ranks, first_rank, is_chosen
+from deepscope.capture.options import RecordingOptions, checked_ranks, first_rank, is_chosen
 from deepscope.errors import OptionError
 
 

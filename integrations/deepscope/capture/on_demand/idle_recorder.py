@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import notices
 from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, Order
+from deepscope.capture.options import RankChoice
 from deepscope.capture.process_hooks.interrupts import comes_from_handler
 from deepscope.capture.process_hooks.threads import call_soon
 from deepscope.capture.step_timer import StepKind, StepTimer
-from deepscope.capture.topics import RankChoice
 from deepscope.errors import ControlError, DeepScopeError
 
 if TYPE_CHECKING:
