@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from deepscope.capture.saving.window_end import LateRuns, late_event, with_late_runs
+from deepscope.capture.saving.event_text import scope_event
+from deepscope.capture.saving.marks import LateRuns, with_late_runs
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
@@ -56,11 +57,11 @@ def test_the_moment_is_the_last_on_the_same_thread(tmp_path: Path) -> None:
 
 
 def test_the_event_keeps_its_place_and_tells_the_runs_times() -> None:
-    text = late_event(
+    text = scope_event(
         b'{"ph":"X","name":"@dl:3:20250","pid":1,"tid":"x","ts":150.25,"dur":3}',
-        LateRuns((3,), 4_711_130_000_007, 20_250),
         b'{"ph":"X","cat":"python_line","name":"a.py(1): f","pid":',
         b',"args":{"scope":3}}',
+        times_ns=(4_711_130_000_007, 20_250),
     )
     event = json.loads(text)
     assert (event["pid"], event["tid"], event["args"]) == (1, "x", {"scope": 3})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.capture.event_edits import escape_names
+from deepscope.capture.saving.event_text import escape_names
 
 HEAD = '{"traceEvents": [\n  {\n    "name": "process_name", "ph": "M", "ts": 1, "pid": 1, "tid": 0,\n    "args": {\n'
 LAYOUTS = (

@@ -8,7 +8,6 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -119,10 +118,27 @@ def owner_of(path: Path) -> tuple[str, int] | None:
     return (found["host"], int(found["pid"])) if found is not None else None
 
 
-def is_being_written(folder: Path, is_alive: Callable[[int], bool]) -> bool:
+def is_being_written(folder: Path) -> bool:
     """Whether an export in `folder` is of a process of this host that runs."""
     owners = [owner_of(path) for path in folder.glob(f".*{RAW_SUFFIX}")]
     return any(owner is not None and owner[0] == host_name() and is_alive(owner[1]) for owner in owners)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of this number runs; True where that cannot be told, False for one that is a zombie."""
+    if os.name == "nt":  # os.kill would end the process there
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    # A worker that crashed stays a zombie until its loader notices.
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return not Path("/proc/self/stat").exists()
 
 
 def owned(raw: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -83,20 +82,3 @@ def error_words(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001 - as above
         return type(error).__name__
-
-
-def is_alive(pid: int) -> bool:
-    """Whether a process of this number runs; True where that cannot be told, False for one that is a zombie."""
-    if os.name == "nt":  # os.kill would end the process there
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    # A worker that crashed stays a zombie until its loader notices.
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return not Path("/proc/self/stat").exists()

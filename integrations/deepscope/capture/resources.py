@@ -13,11 +13,11 @@ import msgspec
 from deepscope.capture.compiled.captures import CaptureHold
 from deepscope.capture.compiled.graphs import ProvenanceHold
 from deepscope.capture.counters.machine import Machine
-from deepscope.capture.counters.sampler import Counted, Sampler, SamplingThread, counter_events
-from deepscope.capture.event_edits import json_bytes
+from deepscope.capture.counters.sampler import Counted, Sampler, SamplingThread
 from deepscope.capture.lines import Limits, LineRecorder, UserCode
 from deepscope.capture.naming import current_folder, run_counters_path
 from deepscope.capture.options import RecordingOptions
+from deepscope.capture.saving.event_text import counter_events, json_bytes
 from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.workers import WorkerClocks
 from deepscope.trace.format.header import Clock, Header

@@ -19,7 +19,6 @@ from deepscope.capture import notices, process_facts, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
-from deepscope.capture.host_clock import Readings
 from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.lines.emit import make_pair
 from deepscope.capture.machine_use import EndMemory, MachineWatch
@@ -79,8 +78,8 @@ class Window:
         self.cost_ns: dict[str, int] = {}
         self.machine: MachineUse | None = None
         """What else used the machine; filled in by `end`."""
-        self.clock_readings: Readings = []
-        """Of the host's clock as the window began."""
+        self.clock_readings: list[tuple[int, int]] = []
+        """The host's clock before and after each of some spans as the window began, in nanoseconds since the epoch."""
         self.steps = 0
         self.all_threads: bool | None = None
         """Whether torch records all threads; known from `begin` on, None where torch cannot tell."""
@@ -333,9 +332,9 @@ class Window:
             self.annotations.push_step(name)
 
 
-def _read_clocks() -> Readings:
+def _read_clocks() -> list[tuple[int, int]]:
     """Marks some moments, 2 µs each. The closest pair will count: the thread may be interrupted in the others."""
-    readings: Readings = []
+    readings = []
     for number in range(_CLOCK_READINGS):
         enter, leave = make_pair(clock_name(number))
         before = time.time_ns()

@@ -211,9 +211,8 @@ def _profile(trace: Path, ranks: Any, *, timeout_s: float) -> Profile:
     """Of the newest window: all its ranks on this host, which may still be written, and those of others that are."""
     from deepscope.capture import process_facts as process
     from deepscope.capture.naming import is_being_written
-    from deepscope.capture.notices import is_alive
+    from deepscope.capture.options import checked_ranks, is_chosen
     from deepscope.capture.saving.saver import wait_for_profile
-    from deepscope.capture.topics import checked_ranks, is_chosen
 
     wait_for_profile(trace)
     choice = None if ranks is None else checked_ranks(ranks)
@@ -221,9 +220,7 @@ def _profile(trace: Path, ranks: Any, *, timeout_s: float) -> Profile:
     expected = [rank for rank in here if is_chosen(choice, rank, rank - here.start)]
     if len(expected) == 1 and process.find_world_size() == 1:
         return load_profile(trace)
-    window = awaited_ranks(
-        trace, expected, timeout_s=timeout_s, is_pending=lambda folder: is_being_written(folder, is_alive)
-    )
+    window = awaited_ranks(trace, expected, timeout_s=timeout_s, is_pending=is_being_written)
     if missing := set(expected) - set(window.ranks):
         words = ", ".join(map(str, sorted(missing)))
         tell(f"without rank {words}: no trace of it is in {trace.parent} so far")

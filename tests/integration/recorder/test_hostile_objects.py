@@ -87,7 +87,7 @@ def fail(*_: Any, **__: Any) -> Any:
         (header.process, "program_name", "the program's name"),
         (saver, "git_state", "its commit"),
         (saver, "add_workers", "data-loader workers"),
-        (rewrite, "compared", "settings, memory, workers, audit and compiled code"),
+        (rewrite, "compared_clock", "settings, memory, workers, audit and compiled code"),
     ],
 )
 def test_a_window_is_written_without_the_part_of_its_header_that_cannot_be_made(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepscope.capture.host_clock import Readings, compared, on_host_clock
+from deepscope.capture.saving.marks import ClockReadings, compared_clock, on_host_clock
 from deepscope.trace.format.header import Clock, Header, read_header
 from deepscope.trace.format.span_names import clock_name, is_own
 from deepscope.trace.model import Trace
@@ -27,24 +27,28 @@ def export(folder: Path, starts: list[int], base_ns: int | None = BASE) -> Trace
 
 
 def test_the_closest_pair_of_readings_counts(tmp_path: Path):
-    readings: Readings = [(BASE + 5_000, BASE + 9_000), (BASE + 15_000, BASE + 15_401), (BASE + 25_000, BASE + 99_000)]
-    clock = compared(readings, export(tmp_path, [5_301, 15_301, 25_301]))
+    readings: ClockReadings = [
+        (BASE + 5_000, BASE + 9_000),
+        (BASE + 15_000, BASE + 15_401),
+        (BASE + 25_000, BASE + 99_000),
+    ]
+    clock = compared_clock(readings, export(tmp_path, [5_301, 15_301, 25_301]))
     assert clock == Clock(offset_ns=-101, error_ns=201, unix_ns=BASE + 15_000)
 
 
 def test_whole_microseconds_may_be_rounded(tmp_path: Path):
-    clock = compared([(BASE + 15_000, BASE + 15_400)], export(tmp_path, [15_000]))
+    clock = compared_clock([(BASE + 15_000, BASE + 15_400)], export(tmp_path, [15_000]))
     assert clock == Clock(offset_ns=200, error_ns=1_200, unix_ns=BASE + 15_000)
 
 
 def test_a_recording_without_marks_has_no_comparison(tmp_path: Path):
-    assert compared([(1, 2)], export(tmp_path, [])) is None
-    assert compared([], export(tmp_path, [15_000])) is None
+    assert compared_clock([(1, 2)], export(tmp_path, [])) is None
+    assert compared_clock([], export(tmp_path, [15_000])) is None
 
 
 def test_a_trace_on_the_hosts_clock_has_nothing_left_to_add(tmp_path: Path):
     raw = export(tmp_path, [15_301])
-    clock = compared([(BASE + 20_000, BASE + 20_400)], raw)
+    clock = compared_clock([(BASE + 20_000, BASE + 20_400)], raw)
     assert clock is not None
     moved, left = on_host_clock(raw, clock)
     assert moved.base_ns == moved.metadata["baseTimeNanoseconds"] == BASE + clock.offset_ns
@@ -55,7 +59,7 @@ def test_a_trace_on_the_hosts_clock_has_nothing_left_to_add(tmp_path: Path):
 
 def test_a_trace_without_a_base_gets_one(tmp_path: Path):
     raw = export(tmp_path, [15_301], base_ns=None)
-    clock = compared([(BASE + 15_000, BASE + 15_602)], raw)
+    clock = compared_clock([(BASE + 15_000, BASE + 15_602)], raw)
     assert clock is not None
     assert on_host_clock(raw, clock)[0].metadata["baseTimeNanoseconds"] == BASE
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deepscope.capture.notices import is_alive
+from deepscope.capture.naming import is_alive
 from deepscope.capture.on_demand.control_files import FileClient, file_entries
 from deepscope.capture.on_demand.control_server import Client, GoneError, SocketClient
 from deepscope.capture.on_demand.injection import ancestors

@@ -17,12 +17,11 @@ from deepscope.capture.audit.step_audit import Audited
 from deepscope.capture.compiled.provenance import code_of_window
 from deepscope.capture.lines import LineRecord, UserCode
 from deepscope.capture.naming import worker_name
-from deepscope.capture.options import RecordingOptions
+from deepscope.capture.options import RecordingOptions, first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.process_hooks.live_objects import settings
 from deepscope.capture.process_hooks.open_recorders import known_or
 from deepscope.capture.schedule import Schedule
 from deepscope.capture.source_files import describe_files
-from deepscope.capture.topics import first_rank, is_chosen, warn_if_nobody
 from deepscope.capture.window import Window
 from deepscope.capture.workers import WorkerTiming
 from deepscope.errors import OptionError

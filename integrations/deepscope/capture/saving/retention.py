@@ -21,7 +21,6 @@ from pathlib import Path
 import msgspec
 
 from deepscope.capture import naming
-from deepscope.capture.notices import is_alive
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.errors import RecorderError, TraceError
 from deepscope.trace.format.header import Header, glance
@@ -121,7 +120,7 @@ def _head(path: Path) -> bytes:
 
 def _may_be_in_use(trace: _Trace) -> bool:
     if naming.clean(trace.host) == naming.host_name():
-        return trace.pid != os.getpid() and is_alive(trace.pid)
+        return trace.pid != os.getpid() and naming.is_alive(trace.pid)
     return time.time() - trace.modified_s < _YOUNG_S
 
 
@@ -170,7 +169,7 @@ def _is_gone(path: Path, host: str, pid: int) -> bool:
         untouched_s = time.time() - path.stat().st_mtime
     except OSError:
         return False
-    return host == naming.host_name() and untouched_s > _UNTOUCHED_S and not is_alive(pid)
+    return host == naming.host_name() and untouched_s > _UNTOUCHED_S and not naming.is_alive(pid)
 
 
 def _recovered(raw: Path, write: Callable[[Instructions], bool]) -> Path | None:

@@ -17,9 +17,10 @@ import msgspec
 import numpy as np
 
 from deepscope.analysis.ownership.attribution import attribute, call_stacks
-from deepscope.capture.counters.sampler import CounterTrack, counter_events
-from deepscope.capture.event_edits import (
+from deepscope.capture.counters.sampler import CounterTrack
+from deepscope.capture.saving.event_text import (
     compact,
+    counter_events,
     escape_names,
     json_bytes,
     off_cpu_prefix,
@@ -30,14 +31,15 @@ from deepscope.capture.event_edits import (
     with_duration,
     with_name,
 )
-from deepscope.capture.host_clock import Readings, compared, on_host_clock
-from deepscope.capture.saving.window_end import (
+from deepscope.capture.saving.marks import (
+    ClockReadings,
     LateRuns,
+    compared_clock,
     end_with_window,
-    late_event,
+    memory_with_times,
+    on_host_clock,
     window_end_ns,
     with_late_runs,
-    with_times,
 )
 from deepscope.errors import TraceError
 from deepscope.trace.format.header import CallStackAccount, Header, ScopeRow
@@ -68,7 +70,7 @@ class Instructions(msgspec.Struct, kw_only=True):
     """Name of the annotation that ends with the window; it is taken out where no operator starts within it."""
     on_its_thread: bool = False
     """Count operators of the annotation's own thread alone: threads beside the training work on when it has ended."""
-    clock_readings: Readings = []
+    clock_readings: ClockReadings = []
     align_time: bool = False
     """Make Unix time by the host's clock of the trace's times."""
     counters: list[CounterTrack] = []
@@ -84,8 +86,8 @@ def rewrite(instructions: Instructions) -> bool:
     """
     raw = _read_export(Path(instructions.raw))
     header = instructions.header
-    header.memory = with_times(header.memory, raw)
-    header.clock = compared(instructions.clock_readings, raw)
+    header.memory = memory_with_times(header.memory, raw)
+    header.clock = compared_clock(instructions.clock_readings, raw)
     if header.clock is not None and instructions.align_time:
         raw, header.clock = on_host_clock(raw, header.clock)
     scopes = [scope_of(row, header) for row in header.scopes if row is not None]
@@ -241,7 +243,8 @@ class _Edits:
             text = with_duration(bytes(given), self._cut[index]) if index in self._cut else given
             if index in self._late:
                 run = self._late[index]
-                yield from (late_event(bytes(text), run, *self._affixes[number]) for number in run.scopes)
+                times_ns = run.start_ns, run.duration_ns
+                yield from (scope_event(bytes(text), *self._affixes[number], times_ns) for number in run.scopes)
             elif scope >= 0:
                 yield scope_event(bytes(text), *self._affixes[scope])
             elif (off_cpu := self._off_cpu.get(event.name)) is not None:

@@ -16,11 +16,11 @@ import msgspec
 from deepscope.capture import notices, torch_compat
 from deepscope.capture.audit.step_audit import Audited
 from deepscope.capture.counters.sampler import Counted
-from deepscope.capture.event_edits import json_bytes
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks import open_recorders
 from deepscope.capture.process_hooks.open_recorders import known_or
+from deepscope.capture.saving.event_text import json_bytes
 from deepscope.capture.saving.header import add_audit, add_workers, bare
 from deepscope.capture.saving.retention import (
     LARGE_BYTES,

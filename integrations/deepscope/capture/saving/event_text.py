@@ -1,15 +1,18 @@
-"""Changes to single events of a trace's text; everything else is passed on as it stands."""
+"""Events as a trace's text has them: changed one by one, else passed on as they stand, and made of counters."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from deepscope.capture.counters.sampler import CounterTrack
 from deepscope.records.places import base_name
+from deepscope.trace.format.counters import PREFIX
+from deepscope.trace.format.header import Clock
 from deepscope.trace.format.span_names import (
     LINE_CATEGORY,
     MODULE_CATEGORY,
@@ -92,10 +95,14 @@ def recording_prefix(duration_ns: int) -> tuple[bytes, bytes]:
     return before, b',"args":{"recording_ns":%d}}' % duration_ns
 
 
-def scope_event(event: bytes, before: bytes, after: bytes) -> bytes:
-    """The event for one run of a scope; `event` is torch's, `before` and `after` are from `scope_prefix`."""
+def scope_event(event: bytes, before: bytes, after: bytes, times_ns: tuple[int, int] | None = None) -> bytes:
+    """The event for one run of a scope; `event` is torch's, `before` and `after` are from `scope_prefix`.
+
+    `times_ns`: its start and duration, where these are not torch's.
+    """
     place = _decode_place(event)
-    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (before, place.pid, place.tid, place.ts, place.dur, after)
+    start, duration = (place.ts, place.dur) if times_ns is None else map(microseconds, times_ns)
+    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (before, place.pid, place.tid, start, duration, after)
 
 
 def microseconds(duration_ns: int) -> bytes:
@@ -131,6 +138,30 @@ def with_name(event: bytes, name: str) -> bytes:
         whole["cat"] = msgspec.Raw(b'"user_annotation"')
     whole["name"] = msgspec.Raw(json_bytes(name))
     return msgspec.json.encode(whole)
+
+
+def counter_events(tracks: Sequence[CounterTrack], pid: int, clock: Clock, base_ns: int) -> Iterator[bytes]:
+    """A counter event (`ph: C`) a moment and track, its series among the arguments.
+
+    Args:
+        tracks: by the host's clock.
+        pid: of the process that recorded: viewers keep counters by process.
+        clock: how the trace's times stand to the host's.
+        base_ns: the trace's `baseTimeNanoseconds`.
+    """
+    to_trace = -clock.offset_ns - base_ns
+    for track in tracks:
+        head = b'{"ph":"C","name":%s,"pid":%d,"tid":0,"ts":' % (json_bytes(PREFIX + track.name), pid)
+        keys = [json_bytes(series) for series in track.series]
+        for at_ns, values in zip(track.at_ns, track.values, strict=True):
+            args = b",".join(
+                key + b":" + json_bytes(int(value) if value.is_integer() else value)
+                for key, value in zip(keys, values, strict=True)
+                if value is not None
+            )
+            ts_ns = at_ns + to_trace
+            if args and ts_ns >= 0:
+                yield head + microseconds(ts_ns) + b',"args":{' + args + b"}}"
 
 
 _NAME = re.compile(rb'("name": ")(.*)(",\s*(?:"pid":.*)?)$', re.DOTALL)

@@ -1,6 +1,11 @@
-"""The end of a window: what torch closes late, and spans that end behind it, end where the last step ended.
+"""What the recorder's own spans in torch's export mark: the window's end, the runs of lines, moments, the host's clock.
 
-The recorder marks each step, or a block without steps, and ends the last mark before it does anything else.
+The recorder marks each step, or a block without steps, and ends the last mark before it does anything else: what torch
+closes late, and spans that end behind it, end there.
+
+torch converts the processor's counter to Unix time once a recording (2.13: to within the error of the comparison), and
+writes whole microseconds before 2.4. Spans whose starts lie between two readings of the host's clock tell how torch's
+stands to it.
 """
 
 from __future__ import annotations
@@ -8,13 +13,12 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
-from deepscope.capture.event_edits import microseconds
 from deepscope.trace.arrays import distinct_values
+from deepscope.trace.format.header import Clock
 from deepscope.trace.format.process_tables import MemoryAccount, OutOfMemory, Release, Survey
-from deepscope.trace.format.span_names import MOMENT_NAME, is_late, parse_memory, parse_name
+from deepscope.trace.format.span_names import MOMENT_NAME, clock_name, is_late, parse_memory, parse_name
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
 
@@ -54,7 +58,7 @@ def _marks(trace: Trace, mark: str) -> Int64:
     return np.flatnonzero(is_mark & (trace.events.kind == Kind.ANNOTATION))
 
 
-def with_times(account: MemoryAccount | None, export: Trace) -> MemoryAccount | None:
+def memory_with_times(account: MemoryAccount | None, export: Trace) -> MemoryAccount | None:
     """The account with times in place of the spans' numbers; what was marked where torch did not record is left out."""
     if account is None:
         return None
@@ -95,14 +99,6 @@ class LateRuns(NamedTuple):
     scopes: tuple[int, ...]
     start_ns: int
     duration_ns: int
-
-
-class _ThreadFields(msgspec.Struct, gc=False):
-    pid: msgspec.Raw
-    tid: msgspec.Raw
-
-
-_decode_place = msgspec.json.Decoder(_ThreadFields).decode
 
 
 def with_late_runs(trace: Trace, scope_count: int, end_ns: int | None = None) -> tuple[Trace, dict[int, LateRuns]]:
@@ -154,14 +150,37 @@ def _with_rows(events: Events, runs: dict[int, LateRuns]) -> Events:
     return Events(**columns)
 
 
-def late_event(event: bytes, run: LateRuns, before: bytes, after: bytes) -> bytes:
-    """The event for one run; `event` is the late span's, `before` and `after` are from `splice.scope_prefix`."""
-    place = _decode_place(event)
-    return b'%s%s,"tid":%s,"ts":%s,"dur":%s%s' % (
-        before,
-        place.pid,
-        place.tid,
-        microseconds(run.start_ns),
-        microseconds(run.duration_ns),
-        after,
+ClockReadings = list[tuple[int, int]]
+"""For each span the host's clock before it was opened and after, in nanoseconds since the epoch."""
+
+_BASE = "baseTimeNanoseconds"
+
+
+def compared_clock(readings: ClockReadings, export: Trace) -> Clock | None:
+    """What the readings tell of the times in torch's export; None where none of the spans is there."""
+    found = [_clock_of(reading, start) for number, reading in enumerate(readings) for start in _starts(export, number)]
+    return min(found, key=lambda one: one.error_ns) if found else None
+
+
+def _starts(export: Trace, number: int) -> list[int]:
+    name = clock_name(number)
+    if name not in export.strings:
+        return []
+    rows = np.flatnonzero(export.events.name == export.strings.index(name))[:1]
+    return [export.base_ns + int(start) for start in export.events.start_ns[rows]]
+
+
+def _clock_of(reading: tuple[int, int], start_ns: int) -> Clock:
+    """Half of the pair's distance, and what is rounded, is what it may be off."""
+    before, after = reading
+    rounded = 1_000 if start_ns % 1_000 == 0 else 0
+    return Clock(
+        offset_ns=(before + after) // 2 - start_ns, error_ns=(after - before + 1) // 2 + rounded, unix_ns=before
     )
+
+
+def on_host_clock(export: Trace, clock: Clock) -> tuple[Trace, Clock]:
+    """The trace with a base that makes Unix time of its times, and what is left to add: nothing."""
+    metadata = {**export.metadata, _BASE: export.base_ns + clock.offset_ns}
+    moved = replace(export, metadata=metadata, base_ns=metadata[_BASE])
+    return moved, Clock(error_ns=clock.error_ns, unix_ns=clock.unix_ns)
