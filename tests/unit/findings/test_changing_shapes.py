@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deepscope.analysis.build import build_profile
-from deepscope.analysis.findings.facts import convolution_searches
+from deepscope.analysis.findings.recognised_calls import convolution_searches
 from deepscope.analysis.ownership.calls import nest
 from deepscope.trace.read import read_trace
 from recorded_traces import needs_shared_traces, shared_paths

@@ -25,7 +25,6 @@ from deepscope.analysis.findings import (
     repeated_casts,
     same_work,
     sliced_calls,
-    source_text,
     tiny_operators,
     unfused_attention,
     unused_results,
@@ -93,5 +92,4 @@ def find_all(analysis: Analysis, *, serving_steps: int = 0) -> list[Finding]:
     """Everything that the rules find, the largest saving first; `serving_steps` are those of a server of models."""
     facts = Facts(analysis, serving_steps)
     found = [one for rule in RULES for one in rule.found(facts)] if facts.wall_ns else []
-    source_text.forget_trees()
     return sorted(found, key=by_saving)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.calls_below import cost_ns, marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
@@ -67,7 +66,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     saved, by = np.concatenate((again, made)), np.concatenate((again, by))
     order = np.argsort(passes.nodes[saved])
     saved, by = saved[order], by[order]
-    cost = cost_ns(facts, passes.nodes[saved])
+    cost = facts.cost_ns(passes.nodes[saved])
     line, first = passes.line[passes.number[by]], passes.line[passes.number[passes.earlier[by]]]
     gathers = passes.gathers[passes.number[by]]
     for begin, is_sum in sorted(set(zip(first.tolist(), gathers.tolist(), strict=True))):
@@ -142,8 +141,8 @@ def _passes(facts: Facts) -> _Passes | None:
 def _holding(facts: Facts, nodes: Int64, chosen: Mask, number: Int64) -> Mask:
     """Which passes have one of the chosen events below a node; shape (passes,)."""
     parent = facts.attribution.calls.parent
-    above = nearest_to(pick(parent, np.flatnonzero(chosen)), parent, marked(facts, nodes))
-    holds = marked(facts, above[above >= 0])[nodes]
+    above = nearest_to(pick(parent, np.flatnonzero(chosen)), parent, facts.marked(nodes))
+    holds = facts.marked(above[above >= 0])[nodes]
     return np.bincount(number[holds], minlength=int(number[-1]) + 1) > 0
 
 
@@ -166,7 +165,7 @@ def _made_by(facts: Facts, passes: _Passes, again: Int64) -> tuple[Int64, Int64]
     place = np.full(len(facts.trace.events) + 1, -1, np.int64)
     place[nodes] = np.arange(len(nodes))
     makers = distinct_values(np.concatenate((again, passes.earlier[again])))
-    maker = place[nearest_to(pick(calls.up, nodes), calls.parent, marked(facts, nodes[makers]))]
+    maker = place[nearest_to(pick(calls.up, nodes), calls.parent, facts.marked(nodes[makers]))]
     made = np.flatnonzero((maker >= 0) & (number[maker] != number))
     is_again = np.zeros(len(nodes), np.bool_)
     is_again[again] = True

@@ -11,16 +11,14 @@ from msgspec.structs import replace
 
 from deepscope.analysis.array_ops.intervals import Intervals, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.anomaly_checks import ASKS
-from deepscope.analysis.findings.calls_below import cost_ns, marked, topmost
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import calls_of_package, sanity_check
+from deepscope.analysis.findings.recognised_calls import ASKS_NAN
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import calls_on, gives_keyword, lines_calling
 from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int64, Trace
+from deepscope.trace.model import Int64
 from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates
 
 WORTH = 0.05
@@ -76,10 +74,10 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
         return
     worth &= _by_text(facts, worth)
     for line in np.flatnonzero(worth).tolist():
-        place = facts.locations[line]
-        calls = calls_on(facts.trace, place)
+        source = facts.source(line)
+        calls = source.calls
         by_lightning, computes = any(map(_IN_LIGHTNING.fullmatch, calls)), any(map(_COMPUTES.fullmatch, calls))
-        if by_lightning and gives_keyword(facts.trace, place, "on_step", False):
+        if by_lightning and source.gives_keyword("on_step", False):
             continue
         yield LOGGING_LINES.finding(
             facts,
@@ -126,7 +124,7 @@ def _find_framework_logs(facts: Facts) -> Iterator[Finding]:
             else "Let it write one step of many: `Trainer(log_every_n_steps=…)`.",
             is_bound=True,
         )
-        file, line = _only_call(facts.trace, "Trainer", _TRAINERS)
+        file, line = _only_call(facts, "Trainer", _TRAINERS)
         yield replace(finding, file=file, line=line)
 
 
@@ -137,10 +135,10 @@ def _find_metrics(facts: Facts) -> Iterator[Finding]:
     chosen = calls_of_package(facts, "torchmetrics")
     if not chosen.any():
         return
-    calls = topmost(facts, chosen & of_kind(facts.trace, Kind.MODULE_SCOPE))
+    calls = facts.topmost(chosen & of_kind(facts.trace, Kind.MODULE_SCOPE))
     calls = calls[facts.analysis.extent.holds(facts.trace.events.start_ns[calls])]
     line = pick(facts.attribution.scopes.location, pick(facts.attribution.owners.open_scope, calls))
-    spent, runs = by_line(line, facts.lines, cost_ns(facts, calls))[:-1], by_line(line, facts.lines)[:-1]
+    spent, runs = by_line(line, facts.lines, facts.cost_ns(calls))[:-1], by_line(line, facts.lines)[:-1]
     worth = (spent // 2 >= max(WORTH * facts.wall_ns, 1)) & (2 * runs >= max(facts.steps, 2))
     for number in np.flatnonzero(worth).tolist():
         yield LOGGING_LINES.finding(
@@ -171,7 +169,7 @@ def _by_text(facts: Facts, asked: Mask) -> Mask:
     for number in np.flatnonzero(asked).tolist():
         place = facts.locations[number]
         if place.file not in of_file:
-            of_file[place.file] = lines_calling(facts.trace, place.file, lambda name: bool(_LOGS.fullmatch(name)))
+            of_file[place.file] = facts.texts.file(place.file).lines_calling(_LOGS.fullmatch)
         result[number] = (place.exact or place.fused) and place.line in of_file[place.file]
     return result
 
@@ -251,7 +249,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     lengths = trace.events.duration_ns[found]
     checking = by_line(location[found], facts.lines, lengths)
     evidence: Evidence = {
-        "checks": int(np.count_nonzero(named(trace, marked(facts, found), ASKS.__eq__))),
+        "checks": int(np.count_nonzero(named(trace, facts.marked(found), ASKS_NAN.__eq__))),
         "checking_ns": int(checking.sum()),
     }
     if facts.has_device:
@@ -275,20 +273,15 @@ def _find(facts: Facts) -> Iterator[Finding]:
         saving_ns=saving,
         remedy=_ANOMALY_DETECTION_LIGHTNING if by_trainer else _ANOMALY_DETECTION_REMEDY,
     )
-    file, line = _only_call(trace, "detect_anomaly", _SWITCHES)
+    file, line = _only_call(facts, "detect_anomaly", _SWITCHES)
     yield replace(finding, file=file, line=line)
 
 
-def _only_call(trace: Trace, word: str, names: re.Pattern[str]) -> tuple[str, int]:
+def _only_call(facts: Facts, word: str, names: re.Pattern[str]) -> tuple[str, int]:
     """Where such a function, whose name has that word, is called, as the texts say; ("", 0) where that is not one
     line, or a call of several in a row.
     """
-    found = [
-        (file.path, line)
-        for file in trace.header.texts()
-        if word in (file.text or "")
-        for line in lines_calling(trace, file.path, lambda name: names.search(name) is not None)
-    ]
+    found = facts.texts.calling(word, names.search)
     first = min(found, default=("", 0))
     is_one = found and {path for path, _ in found} == {first[0]} and max(found)[1] - first[1] + 1 == len(found)
     return first if is_one else ("", 0)
@@ -303,12 +296,12 @@ def _kept_stacks(facts: Facts) -> tuple[Int64, int]:
     attribution, events, trace = facts.attribution, facts.trace.events, facts.trace
     operators = attribution.operators
     roots = facts.backward_nodes
-    gathers = named(trace, marked(facts, roots), partial(evaluates, ACCUMULATES_GRADIENT))
+    gathers = named(trace, facts.marked(roots), partial(evaluates, ACCUMULATES_GRADIENT))
     roots = roots[~gathers[roots] & facts.analysis.extent.holds(events.start_ns[roots])]
     forward = pick(attribution.calls.up, roots)
     forward = forward[forward >= 0]
     forward = forward[~attribution.calls.backward[forward]]
-    views = named(trace, marked(facts, forward), _VIEWS.__contains__)[forward]
+    views = named(trace, facts.marked(forward), _VIEWS.__contains__)[forward]
     own = operators.self_ns[operators.around[forward[views]]]
     return forward, max(int(own.mean()) - VIEW_NS, 0) if len(own) else 0
 

@@ -9,15 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import by_line, distinct
-from deepscope.analysis.findings.calls_below import cost_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.same_work import computed_again_ns
-from deepscope.analysis.findings.source_text import calls_on
-from deepscope.analysis.ownership.locations import Location
 from deepscope.records import Finding
 from deepscope.trace.arrays import pick
-from deepscope.trace.model import Int64, Trace
+from deepscope.trace.model import Int64
 
 WORTH = 0.02
 """Of the wall time, all lines together."""
@@ -35,9 +32,9 @@ NO_CHECKS = (
 )
 
 
-def makes_distribution(trace: Trace, place: Location) -> bool:
+def makes_distribution(facts: Facts, line: int) -> bool:
     """Whether a line makes one of torch's distributions, as far as its text is known."""
-    return any(map(_MADE.fullmatch, calls_on(trace, place)))
+    return any(map(_MADE.fullmatch, facts.source(line).calls))
 
 
 def checked_ns(facts: Facts) -> Counter[int]:
@@ -54,7 +51,7 @@ def _checked_ns(facts: Facts) -> Counter[int]:
     if not checking:
         return Counter()
     count, checked = (np.bincount(line[one] + 1, minlength=facts.lines + 2)[1:] for one in (line >= -1, checks))
-    taken_ns = by_line(line[checks], facts.lines, cost_ns(facts, rows[checks]))
+    taken_ns = by_line(line[checks], facts.lines, facts.cost_ns(rows[checks]))
     python_ns = facts.analysis.columns["python_cpu_ns"] * checked // np.maximum(count, 1)
     found = Counter({one: int(taken_ns[one] + python_ns[one]) for one in checking})
     found -= computed_again_ns(facts)  # what is computed again is checked again
@@ -63,8 +60,7 @@ def _checked_ns(facts: Facts) -> Counter[int]:
 
 def _is_checking(facts: Facts, line: int) -> bool:
     """Whether a line makes distributions, or asks them for a probability."""
-    place = facts.locations[line]
-    return makes_distribution(facts.trace, place) or any(map(_ASKED.fullmatch, calls_on(facts.trace, place)))
+    return makes_distribution(facts, line) or any(map(_ASKED.fullmatch, facts.source(line).calls))
 
 
 def _operators(facts: Facts) -> tuple[Int64, Int64]:

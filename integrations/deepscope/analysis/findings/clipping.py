@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line, mask_of, named, of_kind
-from deepscope.analysis.findings.clipping_calls import is_clip
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.recognised_calls import is_clip
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import lines_calling
 from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import nearest_to
@@ -80,7 +79,7 @@ def _is_fabrics(facts: Facts, line: int) -> bool:
     def is_fabrics(function: str) -> bool:
         return is_clip(function) and function.endswith("clip_gradients")
 
-    return place.line in lines_calling(facts.trace, place.file, is_fabrics)
+    return place.line in facts.texts.file(place.file).lines_calling(is_fabrics)
 
 
 RULE = Rule("DS024", "Gradient clipping holds up the device", _find)

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, mask_of, named, of_kind
-from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.collectives_seen import share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import tries_algorithms
@@ -74,7 +73,7 @@ def _has_no_other_format(facts: Facts) -> Mask:
 
 def _convolving(facts: Facts, sizes: str) -> Mask:
     """Which lines call convolutions in so many dimensions; shape (lines + 1,)."""
-    calls = [operators_named(facts, f"aten::{name}{size}d") for name in _FUNCTIONS for size in sizes]
+    calls = [facts.operators_named(f"aten::{name}{size}d") for name in _FUNCTIONS for size in sizes]
     return by_line(facts.attribution.owners.location[np.concatenate(calls)], facts.lines) > 0
 
 
@@ -86,7 +85,7 @@ def _of_device(facts: Facts) -> tuple[Int64, Int64, Int64]:
     table = np.zeros(len(trace.strings) + 1, np.bool_)
     for name in distinct(names, len(trace.strings)):
         table[name] = is_conversion(trace.strings[name])
-    copies = marked(facts, _copies(facts))
+    copies = facts.marked(_copies(facts))
     in_copy = nearest_to(work.node[rows], facts.attribution.calls.parent, copies) >= 0
     rows = rows[(table[names] & _of_convolution(facts, work.node[rows])) | in_copy]
     return work.location[rows], work.duration_ns[rows], work.counts[rows].astype(np.int64)
@@ -103,19 +102,19 @@ def _of_convolution(facts: Facts, nodes: Int64) -> Mask:
 def _of_cpu(facts: Facts) -> tuple[Int64, Int64, Int64]:
     copies = _copies(facts)
     location = facts.attribution.owners.location[copies]
-    return location, cost_ns(facts, copies), np.ones(len(copies), np.int64)
+    return location, facts.cost_ns(copies), np.ones(len(copies), np.int64)
 
 
 def _copies(facts: Facts) -> Int64:
     """The calls (events, ascending) in or right behind convolutions that copy for the format's sake."""
     operators, parent = facts.attribution.operators, facts.attribution.calls.parent
-    asked = operators_named(facts, "aten::contiguous")
+    asked = facts.operators_named("aten::contiguous")
     convolutions = named(facts.trace, of_kind(facts.trace, Kind.OPERATOR), CONVOLUTIONS.__contains__)
     around = pick(operators.nodes, operators.caller[operators.around[asked]])
     asked = asked[(around >= 0) & convolutions[around]]
-    copies = operators_named(facts, "aten::clone")
-    copied = distinct_values(nearest_to(copies, parent, marked(facts, asked)))
-    return topmost(facts, marked(facts, np.append(copied[copied >= 0], _gathered(facts))))
+    copies = facts.operators_named("aten::clone")
+    copied = distinct_values(nearest_to(copies, parent, facts.marked(asked)))
+    return facts.topmost(facts.marked(np.append(copied[copied >= 0], _gathered(facts))))
 
 
 def _gathered(facts: Facts) -> Int64:
@@ -128,12 +127,12 @@ def _gathered(facts: Facts) -> Int64:
     spans = facts.backward_nodes
     spans = spans[np.lexsort((events.start_ns[spans], events.thread[spans]))]
     convolutions, gathers = (
-        named(trace, marked(facts, spans), partial(evaluates, node))[spans]
+        named(trace, facts.marked(spans), partial(evaluates, node))[spans]
         for node in ("ConvolutionBackward0", ACCUMULATES_GRADIENT)
     )
     behind = spans[np.flatnonzero(gathers & np.append(False, convolutions)[: len(spans)])]
-    anew = operators_named(facts, "aten::new_empty_strided")
-    above = nearest_to(anew, parent, marked(facts, behind))
+    anew = facts.operators_named("aten::new_empty_strided")
+    above = nearest_to(anew, parent, facts.marked(behind))
     return distinct_values(above[above >= 0])
 
 

@@ -16,7 +16,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option, loader_batch_sizes, loader_workers, loads_from
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import loops_around, loops_in_function
+from deepscope.analysis.findings.source_loops import loops_around, loops_in_function
 from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
 from deepscope.analysis.numbers.phases import phase_of_name
 from deepscope.analysis.ownership.locations import Location, function_numbers
@@ -125,7 +125,7 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     if has_workers:
         return _with_workers(facts)
     function, called_at, is_own = _slowest_function(facts)
-    known = next((words for one in called_at if (words := line_remedy(facts.trace, one))), "")
+    known = next((words for one in called_at if (words := line_remedy(facts.texts.at(one)))), "")
     slowest = _known_to_cost(facts, spent_ns) or _slowest(facts, spent_ns, known)
     function = None if slowest else function
     is_by_sample = function is None or _gets_one(function)
@@ -142,7 +142,7 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         )
     if function is not None:
         place = Path(function.file).name + (f":{function.first_line}" if function.first_line else "")
-        by_number = _BY_NUMBER if is_own and loops_in_function(facts.trace, function) else ""
+        by_number = _BY_NUMBER if is_own and loops_in_function(facts.texts.at(function)) else ""
         cure = known or f"{by_number} {_KEEP}".lstrip()
         words = f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
         slowest = f"{words} {cure}"
@@ -200,7 +200,7 @@ def _slowest(facts: Facts, spent_ns: Int64, known: str) -> str:
         return ""  # whole batches are what helps
     what = f"line {place.line} ({place.function})"
     words = f"Make {what} cheaper: most of the loading is spent there."
-    return f"{words} {known}" if known and not line_remedy(facts.trace, place) else _cheaper(words, facts, line)
+    return f"{words} {known}" if known and not line_remedy(facts.texts.at(place)) else _cheaper(words, facts, line)
 
 
 def _known_to_cost(facts: Facts, spent_ns: Int64) -> str:
@@ -235,7 +235,7 @@ def _costly_lines(facts: Facts, spent_ns: Int64) -> list[int]:
     groups: dict[str, list[int]] = defaultdict(list)
     asking = asking_lines(facts)
     for line in np.flatnonzero(spent[:-1] > _LEAST * whole_ns).tolist():
-        if line not in asking and (words := line_remedy(facts.trace, facts.locations[line], always=True)):
+        if line not in asking and (words := line_remedy(facts.source(line), always=True)):
             groups[words].append(line)
     most = max(groups.values(), key=lambda lines: int(spent[lines].sum()), default=[])
     return most if spent[most].sum() >= COSTLY * whole_ns else []
@@ -308,13 +308,13 @@ def _cheaper(words: str, facts: Facts, line: int) -> str:
 def _cure(facts: Facts, line: int) -> str:
     """What to do about a line by what it calls, or as part of a loop over numbers; "" where nothing is known."""
     place, columns = facts.locations[line], facts.analysis.columns
-    if words := line_remedy(facts.trace, place):
+    if words := line_remedy(facts.texts.at(place)):
         return words
     runs = int(columns["calls"][line])
     if place.exact:
-        is_loop = 0 < columns["self_cpu_ns"][line] < BY_NUMBER_NS * runs and bool(loops_around(facts.trace, place))
+        is_loop = 0 < columns["self_cpu_ns"][line] < BY_NUMBER_NS * runs and bool(loops_around(facts.texts.at(place)))
     else:  # its lines run so often that they were not recorded
-        is_loop = loops_in_function(facts.trace, place)
+        is_loop = loops_in_function(facts.texts.at(place))
     return _BY_NUMBER if is_loop else ""
 
 

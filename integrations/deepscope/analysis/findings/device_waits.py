@@ -13,7 +13,6 @@ from deepscope.analysis.findings.checked_arguments import NO_CHECKS, makes_distr
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option, pins_memory
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import line_text, with_keyword
 from deepscope.analysis.findings.waits_by_cause import WaitCause
 from deepscope.analysis.numbers.work import copy_direction
 from deepscope.records import Edit, Finding
@@ -82,7 +81,7 @@ def _recurs(facts: Facts) -> Mask:
 
 
 def _device_sync_remedy(facts: Facts, location: int, cause: WaitCause) -> str:
-    if cause is WaitCause.VALUE and location >= 0 and makes_distribution(facts.trace, facts.locations[location]):
+    if cause is WaitCause.VALUE and location >= 0 and makes_distribution(facts, location):
         return NO_CHECKS
     return _REMEDIES[cause]
 
@@ -95,7 +94,7 @@ def _device_sync_edits(facts: Facts, location: int) -> tuple[Edit, ...]:
     if location < 0:
         return ()
     place = facts.locations[location]
-    if _SUM_OF_VALUES.match(line_text(facts.trace, place)):
+    if _SUM_OF_VALUES.match(facts.texts.at(place).text):
         return (Edit(place.line, ".item()", ".detach()"),)
     return ()
 
@@ -198,12 +197,12 @@ def _host_copies_edits(facts: Facts, location: int) -> tuple[Edit, ...]:
     if location < 0:
         return ()
     place, trace = facts.locations[location], facts.trace
-    calls = _TO_DEVICE.findall(line_text(trace, place))
+    calls = _TO_DEVICE.findall(facts.texts.at(place).text)
     if len(calls) != 1:
         return ()
     old = calls[0]
     new = old.replace("()", "(non_blocking=True)") if old.endswith("()") else f"{old[:-1]}, non_blocking=True)"
-    pinned = () if pins_memory(trace) else with_keyword(trace, place.file, "DataLoader", "pin_memory", "True")
+    pinned = () if pins_memory(trace) else facts.texts.file(place.file).with_keyword("DataLoader", "pin_memory", "True")
     return (Edit(place.line, old, new), *pinned)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
@@ -11,9 +10,14 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.anomaly_checks import anomaly_checks
-from deepscope.analysis.findings.clipping_calls import Clipping, find_clipping
+from deepscope.analysis.array_ops.selection import Mask, by_line, mask_of, named, of_kind
+from deepscope.analysis.findings.recognised_calls import (
+    Clipping,
+    anomaly_checks,
+    convolution_searches,
+    find_clipping,
+)
+from deepscope.analysis.findings.source_text import SourceLine, SourceTexts
 from deepscope.analysis.findings.waits_by_cause import (
     TURNAROUND_NS,
     CausedWaits,
@@ -26,7 +30,7 @@ from deepscope.analysis.numbers.work import HostTimeline, timeline
 from deepscope.analysis.tables.counters import Level, levels
 from deepscope.trace.arrays import distinct_values, nearest_to, pick
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int64, Trace
+from deepscope.trace.model import Int64
 from deepscope.trace.names import is_backward_root
 
 Answer = TypeVar("Answer")
@@ -47,6 +51,7 @@ class Facts:
         self.steps = marked or serving_steps
         """Steps within the extent, where none are marked those of a server of models; 0 without either."""
         self.has_device = self.work.metric == "device"
+        self.texts = SourceTexts(self.trace)
         self._answers: dict[Callable[[Facts], Any], Any] = {}
 
     def once(self, ask: Callable[[Facts], Answer]) -> Answer:
@@ -55,6 +60,10 @@ class Facts:
             self._answers[ask] = ask(self)
         answer: Answer = self._answers[ask]
         return answer
+
+    def source(self, line: int) -> SourceLine:
+        """The text of a line, by its index into `locations`."""
+        return self.texts.at(self.locations[line])
 
     def per_step(self, count: float) -> float:
         """The count in one step, to one decimal; in the whole where there are no steps."""
@@ -121,7 +130,7 @@ class Facts:
     @cached_property
     def clipping(self) -> Clipping:
         """Where gradients are clipped."""
-        return find_clipping(self.trace, self.attribution.scopes, self.attribution.calls.parent)
+        return find_clipping(self.trace, self.texts, self.attribution.scopes, self.attribution.calls.parent)
 
     @cached_property
     def all_waits(self) -> CausedWaits:
@@ -233,34 +242,36 @@ class Facts:
     def _launches(self) -> Int64:
         return np.sort(self.work.launch_ns[self.work.counts & (self.work.kind == Kind.KERNEL)])
 
+    def marked(self, events: Int64) -> Mask:
+        """Which events are these; shape (n,)."""
+        return mask_of(events, len(self.trace.events))
 
-_TIMES = re.compile(r"(?:cuda|hip)EventElapsedTime\w*")
-"""The call that reads how long a candidate took: `time_sorted_plan` of cudnn_frontend_find_plan.h, and
-`cudnnFindConvolution…AlgorithmEx` before. Nothing else in a convolution asks that."""
-_UNNAMED = re.compile("INVALID")
-"""What Kineto calls a function that is newer than it, as CUDA 13's of that name is for torch 2.11."""
-_AWAITS_CANDIDATE = re.compile(r"(?:cuda|hip)EventSynchronize")
-_CONVOLUTION = re.compile(r"aten::\w*conv\w*")
+    def topmost(self, chosen: Mask) -> Int64:
+        """The chosen events (ascending) that lie in no other chosen one on their thread."""
+        parent = self.attribution.calls.parent
+        events = np.flatnonzero(chosen)
+        return np.asarray(events[nearest_to(pick(parent, events), parent, chosen) < 0])
 
+    def operators_named(self, *names: str) -> Int64:
+        """The operators (events, ascending) that bear one of these names and start within the extent."""
+        found = np.flatnonzero(named(self.trace, of_kind(self.trace, Kind.OPERATOR), frozenset(names).__contains__))
+        return np.asarray(found[self.analysis.extent.holds(self.trace.events.start_ns[found])])
 
-def convolution_searches(trace: Trace, parent: Int64) -> Int64:
-    """The outermost convolutions (events, ascending) that search; `parent` encloses each event on its thread."""
-    operators, runtime = of_kind(trace, Kind.OPERATOR), of_kind(trace, Kind.RUNTIME)
-    timed, unnamed, awaited = (
-        np.flatnonzero(named(trace, runtime, one.fullmatch)) for one in (_TIMES, _UNNAMED, _AWAITS_CANDIDATE)
-    )
-    if not len(timed) and not len(unnamed):
-        return timed
-    convolutions = named(trace, operators, _CONVOLUTION.fullmatch)
+    def cost_ns(self, events: Int64) -> Int64:
+        """What each of some calls cost, none of which lies in another; shape of `events`, which are ascending.
 
-    def around(events: Int64) -> Int64:
-        found = distinct_values(nearest_to(events, parent, convolutions))
-        return found[found >= 0]
-
-    found = np.union1d(around(timed), np.intersect1d(around(unnamed), around(awaited)))
-    while len(found):
-        above = nearest_to(pick(parent, found), parent, convolutions)
-        if not (above >= 0).any():
-            break
-        found = distinct_values(np.where(above >= 0, above, found))
-    return found
+        On the CPU that is its length, less what recording added to it; else the time of the device's work that it
+        launched, divided by the number of devices.
+        """
+        trace, work = self.trace, self.work
+        if not self.has_device:
+            start, end = trace.events.start_ns[events], trace.events.end_ns[events]
+            here = trace.events.thread[events] == self.attribution.training.thread
+            added = self.analysis.added.idle.intersection(self.analysis.window).overlap_ns(start, end)
+            return self.analysis.extent.clipped_ns(start, end) - np.where(here, added, 0)
+        result = np.zeros(len(events), np.int64)
+        if len(events):
+            above = nearest_to(work.node, self.attribution.calls.parent, self.marked(events))
+            launched = self.analysis.counted & (above >= 0)
+            np.add.at(result, np.searchsorted(events, above[launched]), work.duration_ns[launched])
+        return result // self.devices

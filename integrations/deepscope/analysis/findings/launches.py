@@ -47,7 +47,7 @@ def _find_idle_device(facts: Facts) -> Iterator[Finding]:
             message="the device has nothing to do while the CPU does something else than launch on this line",
             evidence={"device_idle_ns": int(idle[line])},
             saving_ns=int(saving[line]),
-            remedy=line_remedy(facts.trace, facts.locations[line]) or _REMEDY,
+            remedy=line_remedy(facts.source(line)) or _REMEDY,
         )
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from deepscope.analysis.findings.source_text import uses_behind, uses_on
-from deepscope.analysis.ownership.locations import Location
-from deepscope.trace.model import Trace
+from deepscope.analysis.findings.source_text import SourceLine
 
 
 class _Remedy(NamedTuple):
@@ -125,12 +123,12 @@ _REMEDIES = (
 """The first that fits a line holds."""
 
 
-def line_remedy(trace: Trace, location: Location, *, always: bool = False) -> str:
+def line_remedy(source: SourceLine, *, always: bool = False) -> str:
     """What to do about a line, by what it calls or indexes; "" where nothing is known of that, or of its text.
 
     `always`: by what costs much however little it is given.
     """
-    here, before = uses_on(trace, location), uses_behind(trace, location)
+    here, before = source.uses, source.uses_behind
     for one in _REMEDIES:
         if always and one.is_of_many:
             continue

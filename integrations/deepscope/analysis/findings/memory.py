@@ -8,11 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import by_line
-from deepscope.analysis.findings.calls_below import cost_ns, marked, topmost
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import in_modules, module_option
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import line_text
 from deepscope.analysis.numbers.memory import MemoryCurve, capacity_bytes
 from deepscope.analysis.numbers.memory_blocks import KINDS
 from deepscope.records import Edit, Finding, Severity
@@ -113,7 +111,7 @@ def _zeroing_line(facts: Facts) -> int:
 
 def _edits(facts: Facts, line: int) -> list[Edit]:
     place = facts.locations[line] if line >= 0 else None
-    text = line_text(facts.trace, place) if place is not None else ""
+    text = facts.texts.at(place).text if place is not None else ""
     return [Edit(place.line, _KEEPS, _RELEASES)] if place is not None and text.count(_KEEPS) == 1 else []
 
 
@@ -177,7 +175,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     if not len(again):
         return
     location = _called_at(facts, again)
-    spent = by_line(location, facts.lines, cost_ns(facts, again) + _before_ns(facts, again))
+    spent = by_line(location, facts.lines, facts.cost_ns(again) + _before_ns(facts, again))
     calls = by_line(location, facts.lines)
     for line in np.flatnonzero(spent >= max(WORTH * facts.wall_ns, 1)).tolist():
         here = again[location == (line if line < facts.lines else -1)]
@@ -212,10 +210,10 @@ def _recomputed(facts: Facts) -> Int64:
         return np.zeros(0, np.int64)
     ahead = np.zeros(int(place.max()) + 1, np.bool_)
     ahead[place[(place >= 0) & ~calls.backward]] = True
-    top = topmost(facts, backward & ahead[place])
+    top = facts.topmost(backward & ahead[place])
     nodes = facts.attribution.operators.nodes
     forward = nodes[calls.backward[nodes] & (events.sequence[nodes] >= 0) & (events.fwd_thread[nodes] <= 0)]
-    found = distinct_values(nearest_to(forward, calls.parent, marked(facts, top)))
+    found = distinct_values(nearest_to(forward, calls.parent, facts.marked(top)))
     found = found[found >= 0]
     return np.asarray(found[facts.analysis.extent.holds(events.start_ns[found])])
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of
-from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
@@ -76,7 +75,7 @@ def _find_unfused_optimizer(facts: Facts) -> Iterator[Finding]:
     location = facts.attribution.owners.location[steps]
     arithmetic = np.zeros(len(steps), np.int64)
     np.add.at(arithmetic, above, np.maximum(events.duration_ns[below] - CALL_NS, 0))
-    whole = events.end_ns[steps] - begin_ns(facts, marked(facts, steps))[steps]
+    whole = events.end_ns[steps] - begin_ns(facts, facts.marked(steps))[steps]
     calls = np.maximum(whole - arithmetic, 0)
     for line, name in sorted(set(zip(location.tolist(), events.name[steps].tolist(), strict=True))):
         here = (location == line) & (events.name[steps] == name)
@@ -129,7 +128,7 @@ def _loops(facts: Facts) -> tuple[Int64, Int64, Int64]:
     The first are events, ascending; the second the outermost operators; the third positions in the first.
     """
     outer, above = operators_of_steps(facts, FUSED.__contains__)
-    fused = named(facts.trace, marked(facts, outer), lambda name: "_fused_" in name)[outer]
+    fused = named(facts.trace, facts.marked(outer), lambda name: "_fused_" in name)[outer]
     loops = np.bincount(above, minlength=len(facts.trace.events)) >= MANY
     loops[above[fused]] = False
     steps, chosen = np.flatnonzero(loops), loops[above]
@@ -157,7 +156,7 @@ def _find_zeroed_gradients(facts: Facts) -> Iterator[Finding]:
     if not len(zeroed) or not (facts.has_device or _are_small(facts, zeroed)):
         return
     added = _added(facts)
-    zeroing, adding = cost_ns(facts, zeroed), cost_ns(facts, added)
+    zeroing, adding = facts.cost_ns(zeroed), facts.cost_ns(added)
     # With several backward passes before each step all additions but the first would stay.
     passes = max(int(facts.analysis.phases.calls(facts.analysis.extent)[2]), 1)
     adding_ns = int(adding.sum()) * min(spans, passes) // passes
@@ -182,10 +181,10 @@ def _find_zeroed_gradients(facts: Facts) -> Iterator[Finding]:
 def _are_small(facts: Facts, zeroed: Int64) -> bool:
     """Whether most fills are calls rather than writes to memory."""
     operators = facts.attribution.operators
-    fills = operators_named(facts, "aten::zero_")
+    fills = facts.operators_named("aten::zero_")
     outermost = pick(operators.around, fills)
     above = pick(operators.nodes, nearest_to(outermost, operators.caller, operators.caller < 0))
-    fills = fills[marked(facts, zeroed)[above]]
+    fills = fills[facts.marked(zeroed)[above]]
     return bool(len(fills)) and float(np.percentile(facts.trace.events.duration_ns[fills], 75)) <= SMALL_NS
 
 
@@ -193,7 +192,7 @@ def _zeroed(facts: Facts) -> tuple[Int64, int]:
     """The operators that fill gradients with zeros (events, ascending), and in how many calls of `zero_grad`."""
     parent = facts.attribution.calls.parent
     spans = named(facts.trace, of_kind(facts.trace, Kind.ANNOTATION), zeroes_gradients)
-    fills = operators_named(facts, "aten::zero_", "aten::_foreach_zero_")
+    fills = facts.operators_named("aten::zero_", "aten::_foreach_zero_")
     around = nearest_to(fills, parent, spans)
     within = (around >= 0) & (facts.attribution.operators.caller[facts.attribution.operators.around[fills]] < 0)
     return np.asarray(fills[within]), len(distinct_values(around[within]))
@@ -203,7 +202,7 @@ def _added(facts: Facts) -> Int64:
     """The operators that add a gradient to the one that is there (events, ascending)."""
     trace = facts.trace
     gathers = named(trace, of_kind(trace, Kind.OPERATOR), partial(evaluates, ACCUMULATES_GRADIENT))
-    adds = operators_named(facts, "aten::add_")
+    adds = facts.operators_named("aten::add_")
     above = pick(facts.attribution.calls.parent, adds)
     return np.asarray(adds[(above >= 0) & gathers[above]])
 

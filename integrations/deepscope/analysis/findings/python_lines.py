@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +23,9 @@ from deepscope.analysis.findings import (
 from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import line_remedy
-from deepscope.analysis.findings.python_functions import python_functions
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import (
-    calls_on,
-    is_of_several_lines,
-    loops_in_function,
-    only_lets_go,
-    repeats_within,
-)
+from deepscope.analysis.findings.source_loops import loops_in_function, repeats_within
+from deepscope.analysis.ownership.locations import function_numbers
 from deepscope.records import Finding
 from deepscope.trace.arrays import nearest, pick, self_values
 from deepscope.trace.kinds import Kind
@@ -82,6 +77,8 @@ _TORCHS = re.compile(
 )
 """Functions of torch's, and lists of what they return. What they do outside operators (an old result is given back) is
 not the line's Python, but for those that go through lists."""
+_FEW = 0.5
+"""Operators in a function take at most this part of its Python time; those with more are other rules'."""
 _DEEPCOPY = re.compile(r"(?:copy\.)?deepcopy")
 _COPIES = "this line copies an object with all that it holds, each time that it runs"
 _IN_PYTHON = "this line's time is spent in Python, or in a library that torch knows nothing of"
@@ -112,12 +109,12 @@ def _find(facts: Facts) -> Iterator[Finding]:
     found = np.zeros(facts.lines, np.bool_)
     for line in np.flatnonzero(worth).tolist():
         place = facts.locations[line]
-        calls = calls_on(facts.trace, place)
-        loops = repeats_within(facts.trace, place)
-        is_function = not place.exact and loops_in_function(facts.trace, place)
+        calls = facts.texts.at(place).calls
+        loops = repeats_within(facts.texts.at(place))
+        is_function = not place.exact and loops_in_function(facts.texts.at(place))
         if calls and not (loops or is_function or is_known[line]) and all(_TORCHS.search(name) for name in calls):
             continue
-        if only_lets_go(facts.trace, place):
+        if facts.texts.at(place).only_lets_go:
             continue
         found[line] = True
         yield RULE.finding(
@@ -129,10 +126,10 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "runs": int(columns["calls"][line]),
             },
             saving_ns=int(saving[line]),
-            remedy=line_remedy(facts.trace, place)
+            remedy=line_remedy(facts.texts.at(place))
             or (_OF_FUNCTIONS if is_function else _OF_LOOPS if loops else _OF_CALLS),
         )
-    for one in python_functions(facts, _free_ns(facts, found), mixed, least_ns):
+    for one in _functions(facts, _free_ns(facts, found), mixed, least_ns):
         if not recurs[one.line]:
             continue
         name = facts.locations[one.line].function
@@ -145,6 +142,40 @@ def _find(facts: Facts) -> Iterator[Finding]:
             remedy=_OF_FUNCTIONS,
             is_bound=True,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A function with a loop that calls no module, no optimizer and no backward pass, nor does what it calls."""
+
+    line: int
+    """That of its lines on which, with what that calls, most of the time is spent."""
+    python_ns: int
+
+
+def _functions(facts: Facts, free_ns: Int64, mixed: Mask, least_ns: float) -> list[_Function]:
+    """The outermost such functions with at least so much time of Python's, the largest first.
+
+    `free_ns`: of each run of a line, shape (runs,); `mixed`: lines that call modules, or run other code than Python's.
+    """
+    paths, runs = facts.attribution.paths, facts.attribution.runs
+    python = np.bincount(runs.path, free_ns, len(paths)).astype(np.int64)
+    is_mixed = np.append(mixed, False)[paths.location].astype(np.int64)
+    in_operators = facts.analysis.by_path[:, 2] - np.bincount(runs.path, facts.analysis.python_by_run, len(paths))
+    values = np.stack((python, in_operators.astype(np.int64), is_mixed), axis=1)
+    function = function_numbers(facts.locations)
+    python_ns, operators_ns, others = paths.totals(values, function, int(function.max(initial=-1)) + 1).T
+    by_line = paths.totals(python, np.arange(facts.lines), facts.lines)
+    is_one = (python_ns >= max(least_ns, 1)) & (operators_ns <= _FEW * python_ns) & (others == 0)
+    found: list[_Function] = []
+    above: set[int] = set()
+    for number in sorted(np.flatnonzero(is_one).tolist(), key=lambda one: -int(python_ns[one])):
+        lines = np.flatnonzero(function == number)
+        line = int(lines[by_line[lines].argmax()])
+        if loops_in_function(facts.source(line)) and not sliced_calls.is_below(facts, line, above):
+            found.append(_Function(line, int(python_ns[number])))
+            above.update(lines.tolist())
+    return found
 
 
 def _free_ns(facts: Facts, found: Mask) -> Int64:
@@ -166,7 +197,7 @@ def _calling(facts: Facts, names: re.Pattern[str]) -> Mask:
     spent = facts.analysis.columns["self_cpu_ns"][:-1] >= max(WORTH * facts.wall_ns, 1)
     result = np.zeros(facts.lines, np.bool_)
     for line in np.flatnonzero(spent).tolist():
-        result[line] = any(map(names.fullmatch, calls_on(facts.trace, facts.locations[line])))
+        result[line] = any(map(names.fullmatch, facts.source(line).calls))
     return result
 
 
@@ -174,7 +205,7 @@ def _known(facts: Facts, chosen: Mask) -> Mask:
     """Which of some lines call something that costs much wherever it is called; shape (lines,)."""
     result = np.zeros(len(chosen), np.bool_)
     for line in np.flatnonzero(chosen).tolist():
-        result[line] = bool(line_remedy(facts.trace, facts.locations[line]))
+        result[line] = bool(line_remedy(facts.source(line)))
     return result
 
 
@@ -210,7 +241,7 @@ def _by_statement(
     facts: Facts, location: Int64, value: Int64, start: Int64, claimed: Mask
 ) -> tuple[Int64, Int64, Mask]:
     """Runs of lines, those of a line of a longer statement joined by step: it comes back to its first line, briefly."""
-    several = np.array([is_of_several_lines(facts.trace, one) for one in facts.locations] + [False])
+    several = np.array([facts.texts.at(one).is_of_several for one in facts.locations] + [False])
     step = facts.attribution.training.steps.of(start)
     turn = np.where(several[location] & (step >= 0), step, len(location) + np.arange(len(location)))
     _, first, run = np.unique(np.stack((location, turn)), axis=1, return_index=True, return_inverse=True)

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import in_modules
 from deepscope.analysis.findings.rule import Rule
@@ -49,12 +48,12 @@ def _find(facts: Facts) -> Iterator[Finding]:
     casts = _casts(facts)
     if not len(casts.event):
         return
-    spent = cost_ns(facts, casts.event)
+    spent = facts.cost_ns(casts.event)
     with_backward = casts.backward >= 0
     roots = casts.backward[with_backward]
     order = np.argsort(roots)
     behind = np.zeros(len(roots), np.int64)
-    behind[order] = cost_ns(facts, roots[order])
+    behind[order] = facts.cost_ns(roots[order])
     spent[with_backward] += behind
     location = facts.attribution.owners.location[casts.event]
     casting = by_line(location, facts.lines, spent)
@@ -130,7 +129,7 @@ def _of_autocast(facts: Facts) -> tuple[Int64, Int64, Int64]:
     again = np.zeros(len(operators.nodes), np.bool_)
     same = np.flatnonzero(called & (name == name[operators.caller]))
     again[operators.caller[same]] = True
-    to = operators.around[operators_named(facts, "aten::to")]
+    to = operators.around[facts.operators_named("aten::to")]
     copies = named(facts.trace, of_kind(facts.trace, Kind.OPERATOR), "aten::_to_copy".__eq__)[operators.nodes]
     casting = np.zeros(len(operators.nodes), np.bool_)
     casting[operators.caller[np.flatnonzero(copies & called)]] = True
@@ -164,7 +163,7 @@ def _nodes(facts: Facts, casts: Int64) -> tuple[Int64, Mask]:
     roots = facts.backward_nodes
     roots = roots[np.lexsort((events.start_ns[roots], events.thread[roots]))]
     casting, gathering = (
-        named(trace, marked(facts, roots), partial(evaluates, node))[roots]
+        named(trace, facts.marked(roots), partial(evaluates, node))[roots]
         for node in ("ToCopyBackward0", ACCUMULATES_GRADIENT)
     )
     leaf = np.append(gathering[1:], False)

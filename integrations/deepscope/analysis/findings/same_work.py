@@ -25,7 +25,6 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import planned_epochs
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
-from deepscope.analysis.findings.source_text import is_returned, makes_tensor, uses_on
 from deepscope.quantities import bytes_text, count_text
 from deepscope.records import Finding
 from deepscope.trace.arrays import nearest_to, pick
@@ -142,7 +141,7 @@ def _loads_at_random(facts: Facts) -> bool:
     lines = {*runs.location[loading].tolist(), *np.flatnonzero(facts.analysis.columns["worker_ns"][:-1]).tolist()} - {
         -1
     }
-    return any(_RANDOM.search(name) for line in lines for name in uses_on(facts.trace, facts.locations[line]))
+    return any(_RANDOM.search(name) for line in lines for name in facts.source(line).uses)
 
 
 def _find_prefixes(facts: Facts) -> Iterator[Finding]:
@@ -224,15 +223,15 @@ def _lines(facts: Facts, work: SameWork) -> set[int]:
     None with a device, where Python's time saves little.
     """
     built = {location_of(facts, place) for place in work.built} - {-1}
-    built = {line for line in built if makes_tensor(facts.trace, facts.locations[line])}
+    built = {line for line in built if facts.source(line).makes_tensor()}
     if facts.has_device or not built or facts.attribution.scopes.source != "scopes":
         return set()
-    if not any(is_returned(facts.trace, facts.locations[line]) for line in built):
+    if not any(facts.source(line).is_returned for line in built):
         return built
     functions = {(one.file, one.function) for one in (facts.locations[line] for line in built)}
     names = frozenset(function.rpartition(".")[2] for _, function in functions)
     callers = {location_of(facts, place) for place in work.callers} - {-1}
-    is_called_alone = bool(callers) and all(makes_tensor(facts.trace, facts.locations[line], names) for line in callers)
+    is_called_alone = bool(callers) and all(facts.source(line).makes_tensor(names) for line in callers)
     if is_called_alone:
         built |= callers  # where the time stands of functions that were too expensive to record by the line
     if is_called_alone or work.whole:

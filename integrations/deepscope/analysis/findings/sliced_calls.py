@@ -13,10 +13,8 @@ import numpy as np
 
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.audited_work import audit_of, location_of
-from deepscope.analysis.findings.calls_below import cost_ns, marked
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_text import calls_on
 from deepscope.records import Finding
 from deepscope.trace.arrays import nearest, nearest_to, pick
 from deepscope.trace.format.audit import AlikeModules, SlicedCalls
@@ -119,7 +117,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 
 def _remedy(facts: Facts, loop: _Loop) -> str:
-    calls, names = loop.calls, calls_on(facts.trace, facts.locations[loop.lines[0]])
+    calls, names = loop.calls, facts.source(loop.lines[0]).calls
     if calls.is_chain:
         return _of_chain(loop)
     if _CHOSEN in names:
@@ -190,13 +188,13 @@ def _stepwise(facts: Facts, calls: SlicedCalls, lines: list[int]) -> str:
     modules = modules[is_called[facts.attribution.owners.path[modules]]]
     found = Counter[str]()
     for kind in _LAYERS:
-        found[kind] = int(named(trace, marked(facts, modules), f"{MODULE_TITLE}{kind}".__eq__).sum())
+        found[kind] = int(named(trace, facts.marked(modules), f"{MODULE_TITLE}{kind}".__eq__).sum())
     ((kind, times),) = found.most_common(1)
     return kind if times >= _MOST_OF * calls.times * max(facts.steps, 1) else ""  # sequences differ in length
 
 
 def _differentiates(facts: Facts, line: int) -> bool:
-    return any(map(_GRADIENTS.fullmatch, calls_on(facts.trace, facts.locations[line])))
+    return any(map(_GRADIENTS.fullmatch, facts.source(line).calls))
 
 
 def _of_passes_ns(facts: Facts, lines: list[int], is_differentiated: bool) -> int:
@@ -247,7 +245,7 @@ def _lasting_ns(facts: Facts, lines: list[int]) -> int:
     is_called = nearest(paths.parent, np.isin(paths.location, lines)) >= 0
     here = (operators.self_ns > _LONG * _CALL_NS) & facts.analysis.extent.holds(trace.events.start_ns[operators.nodes])
     nodes, own = operators.nodes[here], operators.self_ns[here]
-    here = is_called[attribution.owners.path[nodes]] & named(trace, marked(facts, nodes), _does_much)[nodes]
+    here = is_called[attribution.owners.path[nodes]] & named(trace, facts.marked(nodes), _does_much)[nodes]
     return int((own[here] - _CALL_NS).sum())
 
 
@@ -327,13 +325,13 @@ def _fewer_parameters_ns(facts: Facts, calls: AlikeModules) -> int:
     if facts.has_device:
         return 0
     trace = facts.trace
-    nodes = marked(facts, facts.backward_nodes)
+    nodes = facts.marked(facts.backward_nodes)
     gathers = np.flatnonzero(named(trace, nodes, partial(evaluates, ACCUMULATES_GRADIENT)))
     gathers = gathers[facts.analysis.extent.holds(trace.events.start_ns[gathers])]
     if not len(gathers):
         return 0
     stepping_ns = facts.in_phase("optimizer").intersection(facts.analysis.unrecorded).total_ns
-    each_ns = (int(cost_ns(facts, gathers).sum()) + min(stepping_ns, _CALL_NS * len(gathers))) / len(gathers)
+    each_ns = (int(facts.cost_ns(gathers).sum()) + min(stepping_ns, _CALL_NS * len(gathers))) / len(gathers)
     joined = calls.parameters - calls.parameters // calls.modules
     return int(each_ns * min(joined * max(facts.steps, 1), len(gathers)))
 

@@ -17,13 +17,7 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.same_work import computed_again_ns
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
-from deepscope.analysis.findings.source_text import (
-    goes_in_turn,
-    lines_calling,
-    loops_around,
-    loops_over,
-    repeats_within,
-)
+from deepscope.analysis.findings.source_loops import goes_in_turn, loops_around, loops_over, repeats_within
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import nearest_to, pick
@@ -127,8 +121,8 @@ def _remedy(facts: Facts, loop: _Loop, called: str) -> str:
         return _LARGER_BATCHES
     if "__getitem__ " in called:
         return "Take whole batches: index the arrays or tensors with all numbers at once, `data[rows]`."
-    if not loops_over(facts.trace, facts.locations[loop.line], _PARAMETERS.search):
-        if goes_in_turn(facts.trace, facts.locations[_looped(facts, loop.line)]):
+    if not loops_over(facts.source(loop.line), _PARAMETERS.search):
+        if goes_in_turn(facts.source(_looped(facts, loop.line))):
             return _IN_TURN
         return "Do it on the whole tensor at once; where Python numbers are needed, take all with one `.tolist()`."
     return _PENALTY if any(_backward_ns(facts, line) for line in loop.members) else _OVER_PARAMETERS
@@ -173,7 +167,7 @@ def _looped(facts: Facts, line: int) -> int:
     runs, row = facts.attribution.runs, _usual_run(facts, line)
     while row >= 0:
         place = int(runs.location[row])
-        if loops_around(facts.trace, facts.locations[place]):
+        if loops_around(facts.source(place)):
             return place
         row = int(runs.caller[row])
     return line
@@ -181,7 +175,7 @@ def _looped(facts: Facts, line: int) -> int:
 
 def _loop_of(facts: Facts, place: Location) -> int:
     """The first line of the outermost loop around a place that goes round often, else of the innermost one."""
-    around = loops_around(facts.trace, place)
+    around = loops_around(facts.texts.at(place))
     runs = facts.analysis.columns["calls"]
     index = {(one.file, one.line): number for number, one in enumerate(facts.locations)}
     often = [line for line in around if runs[index.get((place.file, line), -1)] >= AT_ONCE * max(facts.steps, 1)]
@@ -198,12 +192,12 @@ def _savings(facts: Facts) -> dict[int, int]:
     found = {}
     for line in np.flatnonzero(started.times[:-1] >= MANY_OVER_PARAMETERS * steps).tolist():
         place = facts.locations[line]
-        over_parameters = loops_over(facts.trace, place, _PARAMETERS.search)
+        over_parameters = loops_over(facts.texts.at(place), _PARAMETERS.search)
         if started.times[line] < MANY * steps and not over_parameters:
             continue
         if (place.file, place.line) in logs or is_below(facts, line, sliced):
             continue
-        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.trace, place):
+        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.texts.at(place)):
             continue
         duration = started.duration_ns[started.location == line]
         # A few that the machine interrupted would decide the mean.
@@ -236,11 +230,7 @@ def _accumulated(facts: Facts) -> _Loop | None:
 def _backward_passes(facts: Facts) -> int:
     """How often lines called `backward` in all, of the one that did so most."""
     runs = facts.analysis.columns["calls"]
-    calling = {
-        (file.path, line)
-        for file in facts.trace.header.texts()
-        for line in lines_calling(facts.trace, file.path, lambda name: name.rpartition(".")[2] == "backward")
-    }
+    calling = facts.texts.calling("backward", lambda name: name.rpartition(".")[2] == "backward")
     numbers = [number for number, one in enumerate(facts.locations) if (one.file, one.line) in calling]
     return max((int(runs[number]) for number in numbers), default=0)
 
@@ -259,7 +249,7 @@ def _home(facts: Facts, line: int) -> int:
     while runs.caller[row] >= 0:
         above = int(runs.caller[row])
         place = int(runs.location[above])
-        if place < 0 or not (often[place] >= enough or repeats_within(facts.trace, facts.locations[place])):
+        if place < 0 or not (often[place] >= enough or repeats_within(facts.source(place))):
             break
         row = above
     return int(runs.location[row])

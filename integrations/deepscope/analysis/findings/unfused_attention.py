@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line
-from deepscope.analysis.findings.calls_below import cost_ns, marked, operators_named, topmost
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import module_around, module_option
 from deepscope.analysis.findings.rule import Rule
@@ -48,7 +47,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     location = facts.attribution.owners.location[found.softmax]
     passes, which = _passes(facts, found)
-    cost = cost_ns(facts, passes)
+    cost = facts.cost_ns(passes)
     backward = facts.attribution.calls.backward[passes]
     spent = np.zeros(len(found.softmax), np.int64)
     np.add.at(spent, which, cost)
@@ -57,7 +56,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     # A fused kernel keeps no scores: its backward computes them again.
     order = np.argsort(found.scores)
     again = np.zeros(len(found.scores), np.int64)
-    again[order] = cost_ns(facts, found.scores[order])
+    again[order] = facts.cost_ns(found.scores[order])
     passes_by_line, saving = by_line(location, facts.lines, spent), spent - np.where(trained, again, 0)
     saving_by_line = by_line(location, facts.lines, saving)
     count = by_line(location, facts.lines)
@@ -84,8 +83,8 @@ def _find(facts: Facts) -> Iterator[Finding]:
 def _written_out(facts: Facts) -> _Attention:
     """Each softmax between two batched products of one module (else one function), no other product between them."""
     calls, events = facts.attribution.calls, facts.trace.events
-    around = nearest(calls.parent, marked(facts, operators_named(facts, *_FUSED)))
-    products, softmax = _forward(facts, operators_named(facts, *_PRODUCTS)), operators_named(facts, "aten::_softmax")
+    around = nearest(calls.parent, facts.marked(facts.operators_named(*_FUSED)))
+    products, softmax = _forward(facts, facts.operators_named(*_PRODUCTS)), facts.operators_named("aten::_softmax")
     softmax = _forward(facts, softmax[around[softmax] < 0])
     if not len(softmax) or len(products) < 2:
         none = softmax[:0]
@@ -98,7 +97,7 @@ def _written_out(facts: Facts) -> _Attention:
     key = thread[order] * width + rank[: len(order)]
     at = np.searchsorted(key, thread[softmax] * width + rank[len(order) :])
     before, after = order[np.maximum(at - 1, 0)], order[np.minimum(at, len(order) - 1)]
-    batched = marked(facts, operators_named(facts, *_BATCHED))
+    batched = facts.marked(facts.operators_named(*_BATCHED))
     whole = (at > 0) & (at < len(order)) & batched[before] & batched[after]
     whole &= (thread[before] == thread[softmax]) & (thread[after] == thread[softmax])
     unit = _units(facts)
@@ -137,13 +136,13 @@ def _passes(facts: Facts, found: _Attention) -> tuple[Int64, Int64]:
     own, which = own[keep], order[which[keep]]
     of_event = np.full(len(events), -1, np.int64)
     of_event[own] = which
-    inside = marked(facts, own)
-    top = topmost(facts, inside)
+    inside = facts.marked(own)
+    top = facts.topmost(inside)
     # The way up from a span of the engine is its forward operator.
     roots = np.flatnonzero(calls.root == np.arange(len(events)))
     forward = pick(calls.up, roots)
     roots = roots[(forward >= 0) & inside[forward] & facts.analysis.extent.holds(events.start_ns[roots])]
-    chosen = np.sort(np.concatenate((top, topmost(facts, marked(facts, roots)))))
+    chosen = np.sort(np.concatenate((top, facts.topmost(facts.marked(roots)))))
     belongs = np.where(calls.backward[chosen], of_event[pick(calls.up, chosen)], of_event[chosen])
     return chosen, belongs
 
@@ -156,7 +155,7 @@ def _outermost(caller: Int64) -> Int64:
 def _holding(facts: Facts, products: Int64) -> Mask:
     """Which events are these operators, lie in one of them or hold one; shape (n,)."""
     parent = facts.attribution.calls.parent
-    result = nearest(parent, marked(facts, products)) >= 0
+    result = nearest(parent, facts.marked(products)) >= 0
     above = products
     while len(above):
         result[above] = True

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from deepscope.analysis.findings.audited_work import audit_of, found_at, unused_ns
-from deepscope.analysis.findings.calls_below import cost_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.optimizer import fused_saving, operators_of_steps
 from deepscope.analysis.findings.rule import Rule
@@ -80,7 +79,7 @@ def _optimizer_ns(facts: Facts, one: TableGradient) -> int:
         return 0
     operators, _ = operators_of_steps(facts, lambda optimizer: optimizer == one.optimizer)
     part = min(one.elements / one.stepped_elements, 1.0)
-    return int(part * int(cost_ns(facts, np.sort(operators)).sum()))
+    return int(part * int(facts.cost_ns(np.sort(operators)).sum()))
 
 
 def _table_gradients_remedy(tables: Sequence[TableGradient]) -> str:
