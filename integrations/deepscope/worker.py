@@ -46,13 +46,8 @@ def _answered(request: ColumnsRequest | LoadRequest, progress: Progress) -> byte
 def _profile(request: LoadRequest, progress: Progress) -> bytes:
     from deepscope.store.load import load_profile, load_selection
 
-    options: dict[str, Any] = {
-        "rank": request.rank,
-        "stage": request.stage,
-        "partial": request.partial,
-        "peaks": request.peaks,
-        "progress": progress,
-    }
+    options: dict[str, Any] = {name: getattr(request, name) for name in ("rank", "stage", "partial", "peaks")}
+    options["progress"] = progress
     if request.selection is None:
         profile = load_profile(request.path, **msgspec.structs.asdict(request.view), **options)
     else:

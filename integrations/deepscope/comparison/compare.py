@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 from deepscope.comparison.noise import (
@@ -46,18 +46,26 @@ class Difference:
     before: ComparedLine | None
     """Of lines: None for one that is new, and for the work of no line."""
     after: ComparedLine | None
-    before_ns: float
-    """0 where it is new."""
-    after_ns: float
-    """0 where it is gone."""
-    interval: Interval | None
-    """None where nothing tells of the spread."""
+    pair: Pair
+    """Its times in all runs."""
     status: Status = "same"
+    interval: Interval | None = None
+    """None where nothing tells of the spread."""
+
+    @property
+    def before_ns(self) -> float:
+        """0 where it is new."""
+        return self.pair.before_ns
+
+    @property
+    def after_ns(self) -> float:
+        """0 where it is gone."""
+        return self.pair.after_ns
 
     @property
     def change_ns(self) -> float:
         """After less before."""
-        return self.after_ns - self.before_ns
+        return self.pair.change_ns
 
     @property
     def low_ns(self) -> float | None:
@@ -129,14 +137,6 @@ class Comparison:
         return self.step.interval is not None
 
 
-class _Row(NamedTuple):
-    name: str
-    before: ComparedLine | None
-    after: ComparedLine | None
-    pair: Pair
-    status: Status
-
-
 class _Entry(NamedTuple):
     name: str
     place: ComparedLine | None
@@ -164,7 +164,7 @@ def compare(
     own = None if by in {"line", "phase", "step"} else run_variance([row.pair for row in rows])
     between_runs = known if own is None else own
     step = next(row for row in _named_rows("step", before, after) if row.name == "duration")
-    replaced = _Row("", None, None, _replaced(rows, before, after), "same")
+    replaced = Difference("", None, None, _replaced(rows, before, after))
     differences = _judged(rows, between_runs)
     return Comparison(
         before=before,
@@ -185,29 +185,22 @@ def _check(profiles: Sequence[Profile]) -> None:
         raise IncomparableError(f"{path}: has no device work while others have; their times cannot be compared")
 
 
-def _judged(rows: Sequence[_Row], between_runs: float) -> list[Difference]:
+def _judged(rows: Sequence[Difference], between_runs: float) -> list[Difference]:
+    """The rows that have any time, with their intervals."""
     found = intervals([row.pair for row in rows], between_runs)
     return [
-        Difference(
-            name=row.name,
-            before=row.before,
-            after=row.after,
-            before_ns=row.pair.before_ns,
-            after_ns=row.pair.after_ns,
-            interval=None if _is_slowed(row) else interval,
-            status=row.status,
-        )
+        row if _is_slowed(row) else replace(row, interval=interval)
         for row, interval in zip(rows, found, strict=True)
         if row.pair.size_ns or row.name == "duration" or not row.name
     ]
 
 
-def _is_slowed(row: _Row) -> bool:
+def _is_slowed(row: Difference) -> bool:
     """Whether recording slowed the line on either side: its times are estimates, and tell of no change."""
     return any(place.record.slowed for place in (row.before, row.after) if place is not None)
 
 
-def _line_rows(before: Sequence[Profile], after: Sequence[Profile], number: Number) -> list[_Row]:
+def _line_rows(before: Sequence[Profile], after: Sequence[Profile], number: Number) -> list[Difference]:
     old, new = _lines_of(before, number), _lines_of(after, number)
     partners: dict[Hashable, Hashable] = {-1: -1}
     partners.update(pair_lines(before[0], after[0]).items())
@@ -233,7 +226,7 @@ def _lines_of(profiles: Sequence[Profile], number: Number) -> _Side:
     return side
 
 
-def _named_rows(by: By, before: Sequence[Profile], after: Sequence[Profile]) -> list[_Row]:
+def _named_rows(by: By, before: Sequence[Profile], after: Sequence[Profile]) -> list[Difference]:
     old, new = _named_of(before, by), _named_of(after, by)
     return _joined(old, new, {key: key for key in old if key in new}, before, after)
 
@@ -264,13 +257,13 @@ def _joined(
     partners: Mapping[Hashable, Hashable],
     before: Sequence[Profile],
     after: Sequence[Profile],
-) -> list[_Row]:
+) -> list[Difference]:
     nothing: _Entry = _Entry("", None, {})
     found = [(old[key], new.get(partners[key], nothing) if key in partners else nothing) for key in old]
     matched = {partners[key] for key in old if key in partners}
     found += [(nothing, entry) for key, entry in new.items() if key not in matched]
     return [
-        _Row(
+        Difference(
             right.name or left.name,
             left.place,
             right.place,
@@ -296,7 +289,7 @@ def _status(left: _Entry, right: _Entry) -> Status:
     return "same" if is_there else "moved"
 
 
-def _replaced(rows: Sequence[_Row], before: Sequence[Profile], after: Sequence[Profile]) -> Pair:
+def _replaced(rows: Sequence[Difference], before: Sequence[Profile], after: Sequence[Profile]) -> Pair:
     gone = [row.pair.before for row in rows if row.status == "gone"]
     come = [row.pair.after for row in rows if row.status == "new"]
     return Pair(

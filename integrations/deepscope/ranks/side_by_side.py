@@ -26,13 +26,7 @@ from deepscope.ranks.collectives import (
 from deepscope.ranks.ended_ranks import end_sentences, find_ends, leave_out_waiting, world_of
 from deepscope.ranks.lateness import LineKey, file_on_all_ranks
 from deepscope.ranks.matching import MatchedCalls, match
-from deepscope.ranks.results import (
-    Failure,
-    RankRow,
-    RanksReport,
-    VaryingLine,
-    VaryingRow,
-)
+from deepscope.ranks.results import Failure, RankRow, RanksReport, VaryingLine, VaryingRow
 from deepscope.ranks.straggler_finding import straggler_findings
 from deepscope.ranks.stragglers import find_stragglers
 from deepscope.ranks.summary import RankSummary, RankWork, summary_of

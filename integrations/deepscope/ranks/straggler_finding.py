@@ -8,10 +8,7 @@ import numpy as np
 
 from deepscope.printable import printable
 from deepscope.quantities import count_text, time_text
-from deepscope.ranks.lateness import (
-    above_others,
-    file_on_all_ranks,
-)
+from deepscope.ranks.lateness import above_others, file_on_all_ranks
 from deepscope.ranks.results import RankFigure, Straggler
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import Evidence, Finding, Remedy

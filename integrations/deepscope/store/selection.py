@@ -278,16 +278,9 @@ def skipped_sentence(error: TraceError) -> str:
 _EVERY_S = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class AwaitedWindow(TraceSelection):
-    """A window, and the ranks that its traces are of."""
-
-    ranks: tuple[int, ...] = ()
-
-
 def awaited_ranks(
     own: Path, expected: Collection[int], *, timeout_s: float, is_pending: Callable[[Path], bool]
-) -> AwaitedWindow:
+) -> TraceSelection:
     """The window that the trace `own` is of, with the traces of all ranks that are in its folder.
 
     Args:
@@ -306,11 +299,11 @@ def awaited_ranks(
         waited_s = time.monotonic() - begun
         is_late = waited_s >= timeout_s * (10 if is_pending(own.parent) else 1)
         if is_late or set(expected) <= {one.identity.rank for one in window}:
-            ranks = sorted(window, key=lambda one: -1 if one.identity.rank is None else one.identity.rank)
-            return AwaitedWindow(
-                files=tuple(one.file for one in ranks),
-                stage=ranks[0].identity.stage,
-                ranks=tuple(one.identity.rank for one in ranks if one.identity.rank is not None),
+            window.sort(key=lambda one: -1 if one.identity.rank is None else one.identity.rank)
+            return TraceSelection(
+                files=tuple(one.file for one in window),
+                stage=window[0].identity.stage,
+                ranks=tuple(one.identity.rank for one in window),
             )
         time.sleep(_EVERY_S)
 
@@ -320,11 +313,6 @@ def _window_of(own: Path, recognizer: Recognizer) -> list[FoundTrace]:
     mine = next((one for one in found if Path(one.file.path).name == own.name), None)
     if mine is None:
         raise NoTraceError(f"{own}: the trace is gone")
-    is_of_window = [
-        one
-        for one in found
-        if one.run == mine.run
-        and (one.identity.stage, one.identity.window) == (mine.identity.stage, mine.identity.window)
-    ]
-    newest = {one.identity.rank: one for one in reversed(is_of_window)}
+    in_run = [one for one in found if one.run == mine.run and one.identity.stage == mine.identity.stage]
+    newest = {one.identity.rank: one for one in reversed(in_run) if one.identity.window == mine.identity.window}
     return [*newest.values()]

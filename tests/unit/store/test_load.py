@@ -13,13 +13,7 @@ from deepscope.errors import OptionError
 from deepscope.records import View
 from deepscope.store import Profile, load_profile, single_trace
 from deepscope.trace import read
-from deepscope.trace.format.run_account import (
-    EpochAccount,
-    PartAccount,
-    RunAccount,
-    account_path,
-    encoded_account,
-)
+from deepscope.trace.format.run_account import EpochAccount, PartAccount, RunAccount, account_path, encoded_account
 from trace_builder import TraceBuilder
 
 NAME = "ada_{rank}.{stage}.rank{rank}.176731944500000000{rank}.pt.trace.json"

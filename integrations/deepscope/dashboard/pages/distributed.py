@@ -16,7 +16,7 @@ from deepscope.dashboard.page_answer import (
     whole_place,
     word,
 )
-from deepscope.ranks.detail import rank_detail
+from deepscope.ranks.detail import NumberBeside, rank_detail
 from deepscope.ranks.results import PairRow, RanksReport, Straggler
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
 from deepscope.report.ranks.heat_map import LEVELS
@@ -167,12 +167,7 @@ def distributed(library: Library, question: Choice) -> Distributed:
         part_names=[word(name) for name in report.part_names],
         parts=[[row.parts.get(name, 0) for name in report.part_names] for row in report.ranks],
         table=table_of(
-            "ranks",
-            "Ranks",
-            [_RANK, *rank_numbers(report)],
-            report.ranks,
-            keys=lambda row: str(row.rank),
-            limit=_EVERY,
+            "ranks", "Ranks", [_RANK, *rank_numbers(report)], report.ranks, keys=lambda row: str(row.rank), limit=_EVERY
         ),
         slowest=report.slowest,
         stragglers=[_late_rank(one, report.project_root) for one in report.stragglers[:LATE]],
@@ -331,18 +326,8 @@ def rank(library: Library, question: RankChoice) -> RankPage:
         trace=word(detail.path),
         sentence=in_page_words(rank_sentence(detail, found.report)),
         late=_late_rank(detail.straggler, found.report.project_root) if detail.straggler is not None else None,
-        numbers=[
-            BesideNumber(
-                label=NUMBERS.get(one.name, one.name).strip(), kind=one.kind, value=one.value, typical=one.typical
-            )
-            for one in numbers
-        ],
-        parts=[
-            BesideNumber(
-                label=word(one.name.removeprefix("part: ")), kind=one.kind, value=one.value, typical=one.typical
-            )
-            for one in detail.numbers[len(numbers) :]
-        ],
+        numbers=[_number(NUMBERS.get(one.name, one.name).strip(), one) for one in numbers],
+        parts=[_number(word(one.name.removeprefix("part: ")), one) for one in detail.numbers[len(numbers) :]],
         lines=table_of("rank_lines", "Lines on the critical path", [*lines_beside(detail), _FUNCTION], detail.lines),
         collectives=table_of("rank_own_collectives", "Its collectives", collectives_beside(detail), detail.collectives),
         comes_last=table_of("rank_comes_last", "Collectives", COLLECTIVE_COLUMNS, detail.late),
@@ -351,3 +336,7 @@ def rank(library: Library, question: RankChoice) -> RankPage:
         offset_ns=clock.offset_ns if clock is not None else None,
         residual_ns=clock.residual_ns if clock is not None else None,
     )
+
+
+def _number(label: str, of: NumberBeside) -> BesideNumber:
+    return BesideNumber(label=label, kind=of.kind, value=of.value, typical=of.typical)
