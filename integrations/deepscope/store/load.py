@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial as partially
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
@@ -24,6 +26,7 @@ from deepscope.store.single_trace import ReadRequest, kept_answers, open_attribu
 
 if TYPE_CHECKING:
     from deepscope.analysis.analysis import Analysis
+
 
 REPEATS = 5
 """Runs of a folder that are looked at."""
@@ -171,18 +174,38 @@ def keep_profile(path: str) -> None:
         _alone(file, WHOLE, partial=False, cache=True, progress=None, workers=0)
 
 
-def kept_profile(
-    selection: TraceSelection,
-    view: View,
-    *,
-    partial: bool,
-    peaks: str,
-    rank: int | None = None,
-    stage: str | None = None,
-) -> Profile | None:
-    """What `load_selection` gives, if the cache has every part of it; None if some trace has to be read."""
-    bodies = kept_answers(selection.files, "profile", view, partial=partial)
-    return None if bodies is None else _merged(bodies, selection, view, peaks, rank=rank, stage=stage)
+MERGED_AT_ONCE = 32
+"""Ranks; merging a thousand takes seconds."""
+
+
+class LoadRequest(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
+    """What to load: the arguments of `load_profile`, or of `load_selection` where the traces are selected."""
+
+    answer: Literal["profile", "ranks"] = "profile"
+    """What is wanted: a `Profile`, or the `ReadRanks` of `read_selected`."""
+    path: str
+    selection: TraceSelection | None = None
+    view: View = WHOLE
+    rank: int | None = None
+    stage: str | None = None
+    partial: bool = False
+    peaks: str = ""
+
+
+def cached_profile(request: LoadRequest) -> Profile | None:
+    """The profile if the cache has every part of it; None if some trace has to be read, or so many ranks merged that it
+    would hold up the caller.
+
+    Raises:
+        TraceError, OptionError: as `load_profile`.
+    """
+    selection = request.selection or select(request.path, rank=request.rank, stage=request.stage)
+    if len(selection.files) > MERGED_AT_ONCE:
+        return None
+    bodies = kept_answers(selection.files, "profile", request.view, partial=request.partial)
+    if bodies is None:
+        return None
+    return _merged(bodies, selection, request.view, request.peaks, rank=request.rank, stage=request.stage)
 
 
 def _judged(profiles: Sequence[Profile], selection: TraceSelection, peaks: str) -> Profile:

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from deepscope.errors import DeepScopeError, NotATraceError, TraceError
 from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Progress
-from deepscope.records import WHOLE, Profile, View
+from deepscope.records import Profile
 from deepscope.store.files import TraceFile
-from deepscope.store.load import kept_profile
+from deepscope.store.load import LoadRequest, cached_profile
 from deepscope.store.ranks import ReadRanks, kept_ranks
 from deepscope.store.selection import TraceSelection, select
 from deepscope.store.single_trace import WORKER, ColumnsRequest
@@ -28,6 +28,7 @@ from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:
     from deepscope.records.memory import SnapshotReport
+
 
 T = TypeVar("T")
 
@@ -118,41 +119,8 @@ def _end(process: HelperProcess) -> None:
     process.end()
 
 
-MERGED_AT_ONCE = 32
-"""Ranks; merging a thousand takes seconds."""
-
-
-class LoadRequest(msgspec.Struct, frozen=True, kw_only=True, tag="load"):
-    """What to load: the arguments of `load_profile`, or of `load_selection` where the traces are selected."""
-
-    answer: Literal["profile", "ranks"] = "profile"
-    """What is wanted: a `Profile`, or the `ReadRanks` of `read_selected`."""
-    path: str
-    selection: TraceSelection | None = None
-    view: View = WHOLE
-    rank: int | None = None
-    stage: str | None = None
-    partial: bool = False
-    peaks: str = ""
-
-
 class CancelledLoadError(DeepScopeError):
     """Loading was cancelled."""
-
-
-def cached_profile(request: LoadRequest) -> Profile | None:
-    """The profile if the cache has every part of it; None if some trace has to be read, or so many ranks merged that it
-    would hold up the caller.
-
-    Raises:
-        TraceError, OptionError: as `load_profile`.
-    """
-    selection = request.selection or select(request.path, rank=request.rank, stage=request.stage)
-    if len(selection.files) > MERGED_AT_ONCE:
-        return None
-    return kept_profile(
-        selection, request.view, partial=request.partial, peaks=request.peaks, rank=request.rank, stage=request.stage
-    )
 
 
 @dataclass(eq=False)
