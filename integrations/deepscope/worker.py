@@ -10,8 +10,8 @@ import msgspec
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Answered, Progress, serve
 from deepscope.store.files import remote_access
+from deepscope.store.load import LoadRequest
 from deepscope.store.single_trace import ColumnsRequest, Parsed, RankRequest, answer, collect_parsed, keep_parsed
-from deepscope.store.worker_process import LoadRequest
 
 
 def work(body: bytes, progress: Progress) -> Answered:

@@ -28,9 +28,10 @@ from deepscope.records.memory import SnapshotReport
 from deepscope.store.ascend.folders import tables_of
 from deepscope.store.companion_files import join_files_beside, snapshot_beside
 from deepscope.store.files import TraceFile
+from deepscope.store.load import LoadRequest
 from deepscope.store.runs import WINDOW_MARK, FoundRun, FoundTrace, Recognizer, find_traces, runs_of
 from deepscope.store.selection import TraceSelection, select_from, skipped_sentence, without
-from deepscope.store.worker_process import Loader, LoadRequest, read_snapshot_apart
+from deepscope.store.worker_process import Loader, read_snapshot_apart
 from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ _OUTLIER = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """From a rank's clock to another's: `offset_ns` is added at `at_ns`, and `drift` for each nanosecond after it."""
+class _Skew:
+    """From one rank's clock to another's: `offset_ns` is added at `at_ns`, and `drift` for each nanosecond after it."""
 
     offset_ns: int
     drift: float
@@ -44,33 +44,33 @@ class _Way:
     def at(self, time_ns: int) -> int:
         return self.offset_ns + round(self.drift * (time_ns - self.at_ns))
 
-    def then(self, other: _Way) -> _Way:
-        """This way, and from there the other one."""
+    def then(self, other: _Skew) -> _Skew:
+        """This one, and from there the other one."""
         offset = self.offset_ns + other.at(self.at_ns + self.offset_ns)
         drift = self.drift + other.drift * (1 + self.drift)
-        return _Way(offset, drift, self.at_ns, self.residual_ns, self.calls)
+        return _Skew(offset, drift, self.at_ns, self.residual_ns, self.calls)
 
-    def back(self) -> _Way:
+    def back(self) -> _Skew:
         """The same in the other direction."""
-        return _Way(
+        return _Skew(
             -self.offset_ns, -self.drift / (1 + self.drift), self.at_ns + self.offset_ns, self.residual_ns, self.calls
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The ways from ranks to the reference; ranks that no collective leads to have none."""
+    """From the clocks of ranks to the reference's; ranks that no collective leads to have none."""
 
-    ways: dict[int, _Way]
+    skews: dict[int, _Skew]
 
     def aligned_ns(self, rank: Int64, time_ns: Int64) -> Int64:
         """Times of ranks' clocks on the reference's; -1 where that is not known. All of shape (c,)."""
         ranks, place = np.unique(rank, return_inverse=True)
-        known = np.array([one in self.ways for one in ranks.tolist()], np.bool_)
-        ways = [self.ways.get(one, _HERE) for one in ranks.tolist()]
-        offset = np.array([way.offset_ns for way in ways], np.int64)[place]
-        drift = np.array([way.drift for way in ways])[place]
-        since = time_ns - np.array([way.at_ns for way in ways], np.int64)[place]
+        known = np.array([one in self.skews for one in ranks.tolist()], np.bool_)
+        skews = [self.skews.get(one, _SAME_CLOCK) for one in ranks.tolist()]
+        offset = np.array([skew.offset_ns for skew in skews], np.int64)[place]
+        drift = np.array([skew.drift for skew in skews])[place]
+        since = time_ns - np.array([skew.at_ns for skew in skews], np.int64)[place]
         moved = time_ns + offset + np.rint(drift * since).astype(np.int64)
         return np.where(known[place], moved, -1)
 
@@ -79,51 +79,51 @@ class Clocks:
         return [self._row(rank) for rank in sorted(ranks)] if len(ranks) > 1 else []
 
     def _row(self, rank: int) -> RankClock:
-        way = self.ways.get(rank)
-        if way is None:
+        skew = self.skews.get(rank)
+        if skew is None:
             return RankClock(rank=rank)
         return RankClock(
             rank=rank,
-            offset_ns=way.offset_ns,
-            drift_ns_per_s=round(way.drift * 1e9),
-            residual_ns=way.residual_ns,
-            calls=way.calls,
+            offset_ns=skew.offset_ns,
+            drift_ns_per_s=round(skew.drift * 1e9),
+            residual_ns=skew.residual_ns,
+            calls=skew.calls,
         )
 
 
-_HERE = _Way(0, 0.0, 0, 0, 0)
+_SAME_CLOCK = _Skew(0, 0.0, 0, 0, 0)
 
 
 def align_clocks(matches: MatchedCalls) -> Clocks:
-    """Ways from all ranks to the lowest one of those that most are connected with."""
+    """From the clocks of all ranks to that of the lowest one of those that most are connected with."""
     edges = _edges(matches)
     neighbours = _tree(edges)
-    best: dict[int, _Way] = {}
+    best: dict[int, _Skew] = {}
     seen: set[int] = set()
     for rank in sorted(neighbours):
         if rank not in seen:
-            found = _ways(rank, neighbours)
+            found = _skews(rank, neighbours)
             seen |= found.keys()
             if len(found) > len(best):
                 best = found
     return Clocks(best)
 
 
-def _ways(reference: int, neighbours: dict[int, dict[int, _Way]]) -> dict[int, _Way]:
-    calls = max(way.calls for way in neighbours[reference].values())
-    ways = {reference: replace(_HERE, calls=calls)}
+def _skews(reference: int, neighbours: dict[int, dict[int, _Skew]]) -> dict[int, _Skew]:
+    calls = max(skew.calls for skew in neighbours[reference].values())
+    skews = {reference: replace(_SAME_CLOCK, calls=calls)}
     waiting = [reference]
     while waiting:
         here = waiting.pop()
-        for rank, way in neighbours[here].items():
-            if rank not in ways:
-                ways[rank] = way if here == reference else way.then(ways[here])
+        for rank, skew in neighbours[here].items():
+            if rank not in skews:
+                skews[rank] = skew if here == reference else skew.then(skews[here])
                 waiting.append(rank)
-    return ways
+    return skews
 
 
-def _tree(edges: dict[tuple[int, int], _Way]) -> dict[int, dict[int, _Way]]:
-    """By rank its neighbours, and the ways from these to it: of all edges those with the least residuals (Kruskal)."""
+def _tree(edges: dict[tuple[int, int], _Skew]) -> dict[int, dict[int, _Skew]]:
+    """By rank its neighbours, and the skews from these to it: of all edges those with the least residuals (Kruskal)."""
     above: dict[int, int] = {}
 
     def top(rank: int) -> int:
@@ -132,16 +132,16 @@ def _tree(edges: dict[tuple[int, int], _Way]) -> dict[int, dict[int, _Way]]:
             rank = above[rank]
         return rank
 
-    neighbours: dict[int, dict[int, _Way]] = defaultdict(dict)
-    for (rank, reference), way in sorted(edges.items(), key=lambda one: (one[1].residual_ns, -one[1].calls, one[0])):
+    neighbours: dict[int, dict[int, _Skew]] = defaultdict(dict)
+    for (rank, reference), skew in sorted(edges.items(), key=lambda one: (one[1].residual_ns, -one[1].calls, one[0])):
         if top(rank) != top(reference):
             above[top(rank)] = top(reference)
-            neighbours[reference][rank] = way
-            neighbours[rank][reference] = way.back()
+            neighbours[reference][rank] = skew
+            neighbours[rank][reference] = skew.back()
     return neighbours
 
 
-def _edges(matches: MatchedCalls) -> dict[tuple[int, int], _Way]:
+def _edges(matches: MatchedCalls) -> dict[tuple[int, int], _Skew]:
     """From each rank of a group to its lowest, over the calls that both took part in."""
     calls = matches.calls
     together = np.array([row.kind in TOGETHER for row in calls.rows], np.bool_)[matches.row]
@@ -162,12 +162,12 @@ def _edges(matches: MatchedCalls) -> dict[tuple[int, int], _Way]:
         return {}
     own = calls.end_ns[rows]
     ranks, references, place = distinct_pairs(rank, lowest[matches.stream[of]])
-    ways = _fit(end[of] - own, own, place, len(ranks))
-    return dict(zip(zip(ranks.tolist(), references.tolist(), strict=True), ways, strict=True))
+    skews = _fit(end[of] - own, own, place, len(ranks))
+    return dict(zip(zip(ranks.tolist(), references.tolist(), strict=True), skews, strict=True))
 
 
-def _fit(apart: Int64, time: Int64, pair: Int64, count: int) -> list[_Way]:
-    """The way of each pair of ranks, by how far ends lie apart at what time; arrays of shape (e,)."""
+def _fit(apart: Int64, time: Int64, pair: Int64, count: int) -> list[_Skew]:
+    """The skew of each pair of ranks, by how far ends lie apart at what time; arrays of shape (e,)."""
     offset, calls = _densest(apart, pair, count), np.bincount(pair, minlength=count)
     left = apart - offset[pair]
     residual = _medians(np.abs(left), pair, count)
@@ -181,7 +181,7 @@ def _fit(apart: Int64, time: Int64, pair: Int64, count: int) -> list[_Way]:
     np.maximum.at(span, pair, np.abs(since))
     keeps = (drift != 0) & (np.abs(drift) * span > _SEEN * with_drift) & (with_drift < residual)
     return [
-        _Way(
+        _Skew(
             int(offset[one]) + (round(float(shift[one])) if keeps[one] else 0),
             float(drift[one]) if keeps[one] else 0.0,
             int(middle[one]),

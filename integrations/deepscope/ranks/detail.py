@@ -22,7 +22,7 @@ ROWS = 50
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 
-class NumberBeside(msgspec.Struct, kw_only=True):
+class NumberComparison(msgspec.Struct, kw_only=True):
     """A number of the rank."""
 
     name: str
@@ -33,7 +33,7 @@ class NumberBeside(msgspec.Struct, kw_only=True):
     """The median of the others."""
 
 
-class LineBeside(msgspec.Struct, kw_only=True):
+class LineComparison(msgspec.Struct, kw_only=True):
     """A line of the critical path; times a step, without communication."""
 
     file: str
@@ -44,7 +44,7 @@ class LineBeside(msgspec.Struct, kw_only=True):
     typical: int = 0
 
 
-class CollectiveBeside(msgspec.Struct, kw_only=True):
+class CollectiveComparison(msgspec.Struct, kw_only=True):
     """Collectives of a kind, group, type and size; a step."""
 
     kind: str
@@ -58,7 +58,7 @@ class CollectiveBeside(msgspec.Struct, kw_only=True):
     typical: int = 0
 
 
-class WorkBeside(msgspec.Struct, kw_only=True):
+class WorkComparison(msgspec.Struct, kw_only=True):
     """An operator (its self time) or a kernel, but those of collectives; a step."""
 
     kind: Literal["operator", "kernel"]
@@ -77,16 +77,16 @@ class RankDetail(msgspec.Struct, kw_only=True):
     row: RankRow
     others: int
     """How many they are."""
-    numbers: list[NumberBeside] = []
+    numbers: list[NumberComparison] = []
     straggler: Straggler | None = None
     clock: RankClock | None = None
-    lines: list[LineBeside] = []
-    collectives: list[CollectiveBeside] = []
+    lines: list[LineComparison] = []
+    collectives: list[CollectiveComparison] = []
     late: list[CollectiveRow] = []
     """Collectives that this rank came last to most often."""
     pairs: list[PairRow] = []
     """Messages from it and to it."""
-    work: list[WorkBeside] = []
+    work: list[WorkComparison] = []
     failures: list[Failure] = []
     """Traces that could not be used and claim to be of this rank."""
 
@@ -134,7 +134,7 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def _numbers(row: RankRow, others: Sequence[RankRow], parts: Sequence[str]) -> list[NumberBeside]:
+def _numbers(row: RankRow, others: Sequence[RankRow], parts: Sequence[str]) -> list[NumberComparison]:
     found = []
     for name in _NUMBERS:
         kind: Literal["time", "count", "bytes"] = "time"
@@ -142,22 +142,22 @@ def _numbers(row: RankRow, others: Sequence[RankRow], parts: Sequence[str]) -> l
             kind = "count" if name in _COUNTS else "bytes"
         known = [value for one in others if (value := getattr(one, name)) is not None]
         typical = int(median(known)) if known else None
-        found.append(NumberBeside(name=name, kind=kind, value=getattr(row, name), typical=typical))
+        found.append(NumberComparison(name=name, kind=kind, value=getattr(row, name), typical=typical))
     for part in parts:
         values = [one.parts.get(part, 0) for one in others]
         typical = int(median(values)) if values else None
-        found.append(NumberBeside(name=f"part: {part}", kind="time", value=row.parts.get(part, 0), typical=typical))
+        found.append(NumberComparison(name=f"part: {part}", kind="time", value=row.parts.get(part, 0), typical=typical))
     return [one for one in found if one.value or one.typical]
 
 
-def _lines(own: RankSummary, others: Sequence[RankSummary]) -> list[LineBeside]:
+def _lines(own: RankSummary, others: Sequence[RankSummary]) -> list[LineComparison]:
     def times(of: RankSummary) -> dict[Hashable, tuple[float, ...]]:
         return {key: (time_ns,) for key, (_, time_ns) in own_lines(of).items()}
 
     files = {key: file for of in (*others[::-1], own) for key, (file, _) in own_lines(of).items()}
     texts = {(one.file, one.line): one.text for of in (own, *others[:8]) for one in of.lines if one.text}
     return _largest(
-        LineBeside(
+        LineComparison(
             file=files[key],
             line=key[1],
             function=key[2],
@@ -169,7 +169,7 @@ def _lines(own: RankSummary, others: Sequence[RankSummary]) -> list[LineBeside]:
     )
 
 
-def _collectives(own: RankSummary, others: Sequence[RankSummary]) -> list[CollectiveBeside]:
+def _collectives(own: RankSummary, others: Sequence[RankSummary]) -> list[CollectiveComparison]:
     def times(of: RankSummary) -> dict[Hashable, tuple[float, ...]]:
         steps = max(of.totals.steps, 1)
         found: dict[Hashable, tuple[float, ...]] = {}
@@ -180,7 +180,7 @@ def _collectives(own: RankSummary, others: Sequence[RankSummary]) -> list[Collec
         return found
 
     return _largest(
-        CollectiveBeside(
+        CollectiveComparison(
             kind=key[0],
             group=key[1],
             dtype=key[2],
@@ -194,7 +194,7 @@ def _collectives(own: RankSummary, others: Sequence[RankSummary]) -> list[Collec
     )
 
 
-def _work(kind: Literal["operator", "kernel"], own: RankSummary, others: Sequence[RankSummary]) -> list[WorkBeside]:
+def _work(kind: Literal["operator", "kernel"], own: RankSummary, others: Sequence[RankSummary]) -> list[WorkComparison]:
     def times(of: RankSummary) -> dict[Hashable, tuple[float, ...]]:
         steps = max(of.totals.steps, 1)
         on_cpu = kind == "operator" and of.metric != "device"
@@ -205,7 +205,7 @@ def _work(kind: Literal["operator", "kernel"], own: RankSummary, others: Sequenc
         }
 
     return [
-        WorkBeside(
+        WorkComparison(
             kind=kind,
             name=name,
             calls=calls,

@@ -18,9 +18,10 @@ from deepscope.errors import DeepScopeError, NotATraceError, OptionError, TraceE
 from deepscope.printable import without_secrets
 from deepscope.records import Profile
 from deepscope.store.files import local_file
+from deepscope.store.load import cached_profile
 from deepscope.store.runs import FoundTrace, Recognizer
 from deepscope.store.selection import TraceSelection
-from deepscope.store.worker_process import CancelledLoadError, Loader, cached_profile
+from deepscope.store.worker_process import CancelledLoadError, Loader
 from deepscope_lsp.engine.discovery import Candidates, SearchPlaces, find_traces, resolve_places, run_of
 from deepscope_lsp.engine.settings import in_settings
 from deepscope_lsp.features import loading

@@ -12,8 +12,9 @@ from lsprotocol import types
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.printable import without_secrets
 from deepscope.records import Profile, View
+from deepscope.store.load import LoadRequest, cached_profile
 from deepscope.store.selection import TraceSelection
-from deepscope.store.worker_process import CancelledLoadError, Loader, LoadRequest, cached_profile
+from deepscope.store.worker_process import CancelledLoadError, Loader
 from deepscope_lsp.engine.wording.quantities import in_message, size
 from deepscope_lsp.features.editor_requests import rebind_all, refresh, tell_status
 

@@ -8,8 +8,9 @@ import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError
 from deepscope.records import View
+from deepscope.store.load import LoadRequest, cached_profile
 from deepscope.store.selection import select
-from deepscope.store.worker_process import CancelledLoadError, Loader, LoadRequest, cached_profile
+from deepscope.store.worker_process import CancelledLoadError, Loader
 from deepscope_lsp.features.loading import _Progress
 from lsp_profiles import record
 

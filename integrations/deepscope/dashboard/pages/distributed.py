@@ -16,7 +16,7 @@ from deepscope.dashboard.page_answer import (
     whole_place,
     word,
 )
-from deepscope.ranks.detail import NumberBeside, rank_detail
+from deepscope.ranks.detail import NumberComparison, rank_detail
 from deepscope.ranks.results import PairRow, RanksReport, Straggler
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
 from deepscope.report.ranks.heat_map import LEVELS
@@ -338,5 +338,5 @@ def rank(library: Library, question: RankChoice) -> RankPage:
     )
 
 
-def _number(label: str, of: NumberBeside) -> BesideNumber:
+def _number(label: str, of: NumberComparison) -> BesideNumber:
     return BesideNumber(label=label, kind=of.kind, value=of.value, typical=of.typical)

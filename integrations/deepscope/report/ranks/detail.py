@@ -7,7 +7,7 @@ from typing import Any
 
 from deepscope.printable import printable
 from deepscope.quantities import number_text, time_text
-from deepscope.ranks.detail import NumberBeside, RankDetail
+from deepscope.ranks.detail import NumberComparison, RankDetail
 from deepscope.ranks.results import RanksReport
 from deepscope.records.places import short_path
 from deepscope.report.event_names import readable
@@ -124,17 +124,17 @@ def _table(columns: Sequence[ColumnOf], rows: Sequence[Any], width: int, styles:
 
 
 def _numbers(detail: RankDetail) -> list[ColumnOf]:
-    def text(field: str) -> Callable[[NumberBeside], str]:
-        def value(row: NumberBeside) -> str:
+    def text(field: str) -> Callable[[NumberComparison], str]:
+        def value(row: NumberComparison) -> str:
             found = getattr(row, field)
             return "" if found is None else number_text(found, row.kind)
 
         return value
 
-    def name(row: NumberBeside) -> str:
+    def name(row: NumberComparison) -> str:
         return NUMBERS.get(row.name) or row.name.replace("part: ", "  ")
 
-    def more(row: NumberBeside) -> str:
+    def more(row: NumberComparison) -> str:
         change = _more(row)
         return "" if change is None else ("+" if change > 0 else "") + number_text(change, row.kind)
 

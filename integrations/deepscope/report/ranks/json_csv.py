@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.ranks.detail import CollectiveBeside, LineBeside, NumberBeside, RankDetail, WorkBeside
+from deepscope.ranks.detail import CollectiveComparison, LineComparison, NumberComparison, RankDetail, WorkComparison
 from deepscope.ranks.results import (
     CollectiveRow,
     DomainRow,
@@ -81,11 +81,11 @@ def ranks_csv(report: RanksReport, *, by: str = "rank", limit: int = 0) -> str:
 
 
 _DETAILS: dict[str, tuple[str, type[msgspec.Struct]]] = {
-    "rank": ("numbers", NumberBeside),
-    "line": ("lines", LineBeside),
-    "collective": ("collectives", CollectiveBeside),
+    "rank": ("numbers", NumberComparison),
+    "line": ("lines", LineComparison),
+    "collective": ("collectives", CollectiveComparison),
     "pair": ("pairs", PairRow),
-    "operator": ("work", WorkBeside),
+    "operator": ("work", WorkComparison),
 }
 
 
