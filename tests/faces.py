@@ -26,9 +26,9 @@ from deepscope.report.event_names import readable
 from deepscope.report.json_csv import csv_report, json_report
 from deepscope.report.operator_ranking import RankingQuery, ranking
 from deepscope.report.text_report import text_report
-from deepscope_lsp.engine.answering.hot_lines import hot_lines
-from deepscope_lsp.engine.answering.status import status_of
+from deepscope_lsp.engine.hot_lines import hot_lines
 from deepscope_lsp.engine.profile_index import ProfileIndex
+from deepscope_lsp.engine.status import status_of
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.hover import HoverContext, line_hover
 
@@ -345,7 +345,7 @@ def editor(profile: Profile) -> dict[str, Said]:
     project: Any = SimpleNamespace(
         index=index, newer=None, baseline_index=None, baseline=None, is_baseline_chosen=False
     )
-    shown = status_of(project, None, "ready").trace
+    shown = status_of(project, "ready").trace
     if shown is not None:
         said["status"] = _known(
             step_length=shown.step_ns, steps=float(shown.steps) or None, verdict=_sentence(shown.verdict)

@@ -26,7 +26,7 @@ _TORCH = ("torch", "torch._inductor.config")
 _READING = ("deepscope.analysis.build", "deepscope.trace.read", "wcwidth")
 RECORDING = (*_TORCH, *_READING, "deepscope.cli.run")
 """For `deepscope run`."""
-SERVING = (*_READING, "deepscope_lsp.assembly")
+SERVING = (*_READING, "deepscope_lsp.features")
 """For the language server."""
 _COMMANDS = (
     *_READING,

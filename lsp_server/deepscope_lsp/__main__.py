@@ -17,7 +17,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.log_level != "debug":
         logging.getLogger("pygls").setLevel(logging.ERROR)  # it logs every message in full
     try:
-        from deepscope_lsp.assembly import create_server, quiet_pygls
+        from deepscope_lsp.features import create_server
+        from deepscope_lsp.server import quiet_pygls
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in {"pygls", "lsprotocol", "cattrs", "attrs"}:
             raise

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from deepscope_lsp.engine.unopened_files import Buffer, Splice
+from deepscope_lsp.engine.source_files import Buffer, Splice
 
 
 class Units:

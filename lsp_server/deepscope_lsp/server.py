@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +20,6 @@ from pygls.protocol.language_server import lsp_method
 from deepscope_lsp.engine.session import Document, EditorSession
 from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.positions import Units
-from deepscope_lsp.uris import to_uri
 
 log = logging.getLogger("deepscope_lsp")
 
@@ -86,6 +86,27 @@ def _reason(error: JsonRpcException) -> str:
     return words[:REASON_LENGTH]
 
 
+_EDITORS_FAULTS = (JsonRpcException, json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+_UNREADABLE = "Unable to deserialize message"
+"""pygls puts the traceback into the words; `DocumentProtocol` says the same in one line."""
+
+
+def quiet_pygls() -> None:
+    """Makes the loggers of pygls' message loop say an editor's mistakes in one line."""
+    for name in ("pygls.protocol.json_rpc", "pygls.io_", "pygls.server"):
+        logging.getLogger(name).addFilter(_in_one_line)
+
+
+def _in_one_line(record: logging.LogRecord) -> bool:
+    if str(record.msg).startswith(_UNREADABLE):
+        return False
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    if isinstance(error, _EDITORS_FAULTS):
+        record.msg, record.args = f"{record.getMessage()[:200]}: {error}", ()
+        record.exc_info = record.exc_text = None
+    return True
+
+
 QUIET_SECONDS = 0.2
 """The pause after an edit before what need not be done at every keystroke."""
 
@@ -113,7 +134,7 @@ class DeepScopeServer(LanguageServer):
             notebook_document_sync=NOTEBOOKS,
             protocol_cls=DocumentProtocol,
         )
-        self.session = EditorSession(to_uri)
+        self.session = EditorSession()
         self.units = Units()
         self._said: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()

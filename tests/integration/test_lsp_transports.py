@@ -84,7 +84,7 @@ def test_where_pygls_is_missing_the_command_names_the_extra() -> None:
 
 def test_the_server_loads_no_torch_and_no_numpy_for_a_cached_profile() -> None:
     program = (
-        "import sys; from deepscope_lsp.assembly import create_server; create_server()\n"
+        "import sys; from deepscope_lsp.features import create_server; create_server()\n"
         "print([name for name in ('torch', 'lightning', 'numpy', 'wcwidth', 'fsspec') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=True)

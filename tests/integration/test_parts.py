@@ -23,7 +23,7 @@ from deepscope.report.line_tree import Node, below, fold_alike
 from deepscope.trace.kinds import Kind
 from deepscope.trace.read import read_trace
 from deepscope_lsp.answers import CallPath
-from deepscope_lsp.engine.answering.call_paths import call_paths
+from deepscope_lsp.engine.call_paths import call_paths
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from one_profile import OneProfile
 from recorded_traces import each_trace

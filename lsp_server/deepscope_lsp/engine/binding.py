@@ -16,7 +16,7 @@ from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.answers import Standing
 from deepscope_lsp.engine.path_map import Locate
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex
-from deepscope_lsp.engine.unopened_files import Buffer, Splice, lines_on_disk
+from deepscope_lsp.engine.source_files import Buffer, Splice, lines_on_disk
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,24 @@
-"""Traces in the configured places, the newest first, and which of them to load."""
+"""Traces in the configured places, the newest first: which of them to load, and their list with its runs."""
 
 from __future__ import annotations
 
 import fnmatch
 import os
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from deepscope.errors import TraceError
+from deepscope.store import cache
 from deepscope.store.files import SKIPPED_FOLDERS, TRACE_ENDINGS, TraceFile, list_files, local_file
-from deepscope.store.runs import FoundTrace, Recognizer
+from deepscope.store.runs import STAGES, FoundTrace, Recognizer
 from deepscope.store.selection import TraceSelection, select_from
 from deepscope.trace.kineto.remote import is_url
+from deepscope_lsp.answers import ListedTrace, Run
+from deepscope_lsp.engine.profile_index import mean_step_ns, program_of
+from deepscope_lsp.engine.wording import quantities
 
 GLOB_FOLDER_LIMIT = 20_000
 
@@ -186,3 +191,65 @@ def run_of(path: str, found: Sequence[FoundTrace], *, rank: int | None, stage: s
     runs = {one.run for one in found if one.file.path == path}
     own = [one for one in found if one.run in runs]
     return select_from(own, rank=rank, stage=stage) if own else None
+
+
+def listed_trace(found: FoundTrace, *, is_shown: bool, problem: str = "") -> ListedTrace:
+    """One trace; `problem` is what was wrong when it was read."""
+    file, head = found.file, found.identity
+    kept = cache.load_kept(file, partial=False)
+    info = kept.trace if kept is not None else None
+    step_ns = mean_step_ns(kept) if kept is not None else None
+    return ListedTrace(
+        path=file.path,
+        name=file.name,
+        size_bytes=file.size_bytes,
+        size_words=quantities.size(file.size_bytes),
+        recorded_ns=found.time_ns,
+        run=f"{found.run.folder}#{found.run.word}",
+        program=head.program or (program_of(kept) if kept is not None else ""),
+        step_ns=step_ns,
+        step_time_words=_step_time_words(step_ns),
+        rank=head.rank if head.rank is not None else (info.ranks[0] if info is not None and info.ranks else None),
+        world_size=head.world_size,
+        window=head.window,
+        stage=head.stage or (info.stage if info is not None else ""),
+        device=info.device if info is not None else "",
+        commit=info.git_commit if info is not None else "",
+        selected=is_shown,
+        problem=problem or ("it does not begin as a trace does" if found.is_lost else ""),
+    )
+
+
+def runs_of(traces: Sequence[ListedTrace]) -> list[Run]:
+    """Traces by their runs, the newest first."""
+    groups: dict[str, list[ListedTrace]] = defaultdict(list)
+    for trace in sorted(traces, key=lambda trace: (-trace.recorded_ns, trace.name)):
+        groups[trace.run].append(trace)
+    return [_run(name, members) for name, members in groups.items()]
+
+
+def _run(name: str, traces: list[ListedTrace]) -> Run:
+    return Run(
+        id=name,
+        recorded_ns=traces[0].recorded_ns,
+        program=next((trace.program for trace in traces if trace.program), ""),
+        step_time_words=_step_time_words(_mean_step_ns(traces)),
+        ranks=len({trace.rank for trace in traces}),
+        selected=any(trace.selected for trace in traces),
+        traces=traces,
+    )
+
+
+def _mean_step_ns(traces: Sequence[ListedTrace]) -> float | None:
+    """The mean over the ranks, from the newest trace of each that was read; of the training, if it is among them."""
+    recorded = {trace.stage for trace in traces}
+    stage = next((one for one in STAGES if one in recorded), None)
+    of_rank: dict[int | None, int] = {}
+    for trace in traces:
+        if trace.step_ns is not None and stage in {None, trace.stage}:
+            of_rank.setdefault(trace.rank, trace.step_ns)
+    return sum(of_rank.values()) / len(of_rank) if of_rank else None
+
+
+def _step_time_words(step_ns: float | None) -> str:
+    return "" if step_ns is None else f"{quantities.duration(step_ns)} a step"

@@ -26,7 +26,7 @@ from typing import TypedDict
 
 from deepscope.records import Line, SourceFile
 from deepscope.remap.diff import is_same_text, shared_ratio
-from deepscope_lsp.engine.unopened_files import lines_on_disk
+from deepscope_lsp.engine.source_files import lines_on_disk
 
 _WINDOWS = re.compile(r"^(?:[A-Za-z]:[\\/]|\\\\)")
 

@@ -25,7 +25,7 @@ from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.path_map import ALIKE_RATIO, PathMap, parts_of
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.settings import Settings
-from deepscope_lsp.engine.unopened_files import UnopenedFiles, lines_on_disk
+from deepscope_lsp.engine.source_files import UnopenedFiles, lines_on_disk
 
 
 class RememberedChoices(msgspec.Struct, kw_only=True):

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 
 from deepscope.records import Finding
+from deepscope_lsp.answers import ResolvedPath
 from deepscope_lsp.engine.binding import Binding, FileHere, Mark, bind, locate_in
 from deepscope_lsp.engine.path_map import FileMatch, Locate, is_copy, parts_of
 from deepscope_lsp.engine.project import Project, Remembered, hides
 from deepscope_lsp.engine.settings import Settings
-from deepscope_lsp.engine.unopened_files import Buffer, Splice
+from deepscope_lsp.engine.source_files import Buffer, Splice, to_uri
 from deepscope_lsp.engine.wording.hover import HoverContext
 
 
@@ -46,9 +47,8 @@ class FileQuestion:
 
 @dataclass
 class EditorSession:
-    """The state of one connection; `to_uri` is the editor's way to name a file."""
+    """The state of one connection."""
 
-    to_uri: Callable[[str], str]
     settings: Settings = field(default_factory=Settings)
     projects: list[Project] = field(default_factory=list)
     documents: dict[str, Document] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class EditorSession:
                 return FileHere(document.uri, binding.map)
         if path is None or not os.path.isabs(path):  # noqa: PTH117
             return None
-        return FileHere(self.to_uri(path), project.map_on_disk(recorded, path))
+        return FileHere(to_uri(path), project.map_on_disk(recorded, path))
 
     def hover_context(self, document: Document, mark: Mark, findings: Sequence[Finding] = ()) -> HoverContext:
         """What hovers over a bound document say besides the numbers."""
@@ -191,3 +191,48 @@ def _text_words(binding: Binding) -> str:
     return (
         f"{edited} of {len(binding.file.lines)} measured lines edited since" if edited else "measured lines unchanged"
     )
+
+
+def resolve_place(session: EditorSession, project: Project, path: str, line: int) -> ResolvedPath | None:
+    """Where a path stands here; None where nothing here answers to it.
+
+    A path is taken as recorded first. A relative one names the file of the trace that ends with it, if only one
+    does, else a file below a workspace folder.
+    """
+    locate = session.locate(project)
+    recorded = _recorded(project, path)
+    if recorded is not None and (found := locate(recorded, line)) is not None:
+        return _resolved(found, known=True)
+    for root in session.roots:
+        below = os.path.normpath(os.path.join(root, path))  # noqa: PTH118 - an absolute path stands as it is
+        inside = parts_of(below).below(parts_of(root)) is not None
+        if inside and os.path.isfile(below):  # noqa: PTH113
+            return _resolved(_open_line(session, below, line), known=False)
+    elsewhere = locate(path, line)
+    return None if elsewhere is None else _resolved(elsewhere, known=False)
+
+
+def _resolved(found: tuple[str, int], *, known: bool) -> ResolvedPath:
+    return ResolvedPath(uri=found[0], line=found[1], known=known)
+
+
+def _recorded(project: Project, path: str) -> str | None:
+    if project.index is None:
+        return None
+    wanted = parts_of(path)
+    files = list(project.index.files)
+    for file in files:
+        if parts_of(file).folded == wanted.folded:
+            return file
+    if path.startswith("/") or wanted.is_windows:
+        return None
+    ending = [file for file in files if wanted.parts and parts_of(file).common_suffix(wanted) == len(wanted.parts)]
+    return ending[0] if len(ending) == 1 else None
+
+
+def _open_line(session: EditorSession, path: str, line: int) -> tuple[str, int]:
+    """The line of a file that is open is where its recorded text stands now."""
+    for document in session.documents.values():
+        if document.path == path and document.binding is not None:
+            return document.uri, document.binding.map.near(line)
+    return to_uri(path), line

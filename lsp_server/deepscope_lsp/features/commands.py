@@ -18,22 +18,22 @@ from deepscope.store.runs import FoundTrace
 from deepscope.store.selection import TraceSelection
 from deepscope.trace.kineto.remote import is_url
 from deepscope_lsp import answers, arguments
-from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
-from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules, numbers_of
-from deepscope_lsp.engine.answering.named_places import listed_trace, resolve_place, runs_of
-from deepscope_lsp.engine.answering.status import try_command
-from deepscope_lsp.engine.discovery import find_traces, resolve_places, run_of
+from deepscope_lsp.engine.call_paths import call_paths, line_paths
+from deepscope_lsp.engine.discovery import find_traces, listed_trace, resolve_places, run_of, runs_of
+from deepscope_lsp.engine.hot_lines import hot_lines, hot_modules, numbers_of
 from deepscope_lsp.engine.path_map import parts_of
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import hiding_entry
+from deepscope_lsp.engine.session import resolve_place
 from deepscope_lsp.engine.settings import in_settings
+from deepscope_lsp.engine.source_files import to_path
+from deepscope_lsp.engine.status import status_of, try_command
 from deepscope_lsp.engine.wording.annotation import annotate
 from deepscope_lsp.engine.wording.findings import finding_words
 from deepscope_lsp.features import loading
-from deepscope_lsp.features.editor_requests import rebind_all, refresh, status_now, tell_status
+from deepscope_lsp.features.editor_requests import rebind_all, refresh, tell_status
 from deepscope_lsp.features.symbols import callers, show_callers
 from deepscope_lsp.server import HIDE_FINDING, SHOW_CALLERS, SHOW_TRY_COMMAND
-from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
     from deepscope_lsp.engine.project import Project
@@ -210,13 +210,13 @@ class Commands:
                 memory.trace, memory.is_run = before
             raise
         project.remembered.save()
-        return status_now(self._server, project, "ready")
+        return status_of(project, "ready")
 
     async def reload(self, argument: arguments.Where) -> answers.Status:
         """Looks for traces now and loads what is to be shown."""
         project = self._project(argument)
         await self._watcher.load_newest(project)
-        return status_now(self._server, project, "ready")
+        return status_of(project, "ready")
 
     async def set_baseline(self, argument: arguments.PathArgument) -> answers.Status:
         """Compares with another trace, or with what is shown now once a newer trace is there."""
@@ -232,7 +232,7 @@ class Commands:
             finally:
                 self._watcher.look()  # this load may have taken the place of one of a new trace
         self._changed(project)
-        return status_now(self._server, project, "ready")
+        return status_of(project, "ready")
 
     async def clear_baseline(self, argument: arguments.Where) -> None:
         """Compares no longer."""
@@ -246,7 +246,7 @@ class Commands:
         state: answers.State = (
             "loading" if project.loader is not None else "ready" if project.index is not None else "none"
         )
-        return status_now(self._server, project, "error" if project.error else state, project.error)
+        return status_of(project, "error" if project.error else state, project.error)
 
     async def hide_finding(self, argument: arguments.HideArgument) -> None:
         """Hides a diagnostic's code on a line, in a file or everywhere; remembered for the workspace folder."""

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 from lsprotocol import types
 
-from deepscope_lsp.answers import State, Status
-from deepscope_lsp.engine.answering.status import status_of
+from deepscope_lsp.answers import State
+from deepscope_lsp.engine.status import status_of
 from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.features import diagnostics
 from deepscope_lsp.server import STATUS
@@ -35,15 +35,10 @@ def refresh(server: DeepScopeServer) -> None:
 
 def tell_status(server: DeepScopeServer, project: Project, state: State, message: str = "") -> None:
     """Sends `$/deepscope/status`, what a status item in an editor shows, unless nothing of it has changed."""
-    status = status_now(server, project, state, message)
+    status = status_of(project, state, message)
     if status != project.shown_status:
         project.shown_status = status
         server.protocol.notify(STATUS, status)
-
-
-def status_now(server: DeepScopeServer, project: Project, state: State, message: str = "") -> Status:
-    """What is shown of a project."""
-    return status_of(project, server.session.to_uri(project.root) if project.root else None, state, message)
 
 
 NONE_OF_THEM = "None of them"

@@ -12,9 +12,9 @@ from deepscope.store.files import NAMED_TRACE_ENDINGS
 from deepscope.trace.format.run_account import ENDINGS_BESIDE
 from deepscope_lsp.engine.discovery import patterns_of
 from deepscope_lsp.engine.settings import read_settings
+from deepscope_lsp.engine.source_files import to_path, to_uri
 from deepscope_lsp.features.editor_requests import rebind_all, refresh
 from deepscope_lsp.positions import Units
-from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
     from deepscope_lsp.features.watching import Watcher
@@ -97,7 +97,7 @@ class ClientSettings:
         roots = server.session.roots
         items = [
             types.ConfigurationItem(section=SECTION),
-            *(types.ConfigurationItem(scope_uri=server.session.to_uri(root), section=SECTION) for root in roots),
+            *(types.ConfigurationItem(scope_uri=to_uri(root), section=SECTION) for root in roots),
         ]
         answers = await server.ask(server.workspace_configuration_async(types.ConfigurationParams(items)))
         if not answers:

@@ -8,11 +8,10 @@ from lsprotocol import types
 
 from deepscope_lsp.engine.binding import Mark
 from deepscope_lsp.engine.session import Document
-from deepscope_lsp.engine.unopened_files import Buffer
+from deepscope_lsp.engine.source_files import Buffer, to_path
 from deepscope_lsp.features import diagnostics
 from deepscope_lsp.features.editor_requests import ask, refresh
 from deepscope_lsp.positions import apply_change
-from deepscope_lsp.uris import to_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,15 +7,15 @@ import pytest
 
 from deepscope.records import CallNode, Line, Module, Profile, SourceFile, Step
 from deepscope_lsp.answers import Comparison, LinePath, ListedTrace, Remark
-from deepscope_lsp.engine.answering.call_paths import line_paths
-from deepscope_lsp.engine.answering.hot_lines import hot_lines, hot_modules
-from deepscope_lsp.engine.answering.named_places import runs_of
-from deepscope_lsp.engine.answering.status import status_of, steps_words
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.binding import FileHere
+from deepscope_lsp.engine.call_paths import line_paths
 from deepscope_lsp.engine.call_tree import DEPTH_LIMIT
+from deepscope_lsp.engine.discovery import runs_of
+from deepscope_lsp.engine.hot_lines import hot_lines, hot_modules
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import Project, Remembered
+from deepscope_lsp.engine.status import status_of, steps_words
 from deepscope_lsp.engine.wording import quantities
 from lsp_profiles import SOURCE, make_profile
 
@@ -263,7 +263,7 @@ def test_a_status_says_the_time_of_a_step_and_how_it_has_changed(
 ) -> None:
     project = Project("", Remembered(""))
     project.show(with_steps(*new), [], with_steps(*old) if old else None)
-    status = status_of(project, None, "ready")
+    status = status_of(project, "ready")
     assert (status.step_time_words, [remark.words for remark in status.remarks]) == (words, remarks)
 
 
@@ -277,7 +277,7 @@ def test_a_status_says_that_the_same_code_ran_and_that_the_machine_was_busy() ->
     def remarks(new: Profile, old: Profile) -> list[Remark]:
         project = Project("", Remembered(""))
         project.show(new, [], old)
-        status = status_of(project, None, "ready")
+        status = status_of(project, "ready")
         assert status.comparison == Comparison(is_chosen=False, steps_differ=True, is_same_code=True)
         return status.remarks
 

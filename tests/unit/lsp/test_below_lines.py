@@ -7,7 +7,7 @@ import pytest
 from deepscope.records import Line, Part, PartKey
 from deepscope.report.call_paths import DEPTHS, Depth
 from deepscope_lsp.answers import CallPath, LinePath
-from deepscope_lsp.engine.answering.call_paths import call_paths, line_paths
+from deepscope_lsp.engine.call_paths import call_paths, line_paths
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording.hover import HoverContext, line_hover
 from lsp_profiles import LIBRARY, NET, make_opened_profile

@@ -9,7 +9,7 @@ import pytest
 from deepscope.records import Profile, SourceFile
 from deepscope_lsp.engine.binding import Binding, Mark, bind
 from deepscope_lsp.engine.profile_index import ProfileIndex
-from deepscope_lsp.engine.unopened_files import Buffer
+from deepscope_lsp.engine.source_files import Buffer
 from lsp_profiles import NET, SOURCE, make_profile
 
 

@@ -7,7 +7,7 @@ from lsprotocol import types
 
 from deepscope.remap import LineMap
 from deepscope.trace.source_lines import source_lines
-from deepscope_lsp.engine.unopened_files import Buffer
+from deepscope_lsp.engine.source_files import Buffer
 from deepscope_lsp.positions import Units, apply_change, line_end, span, whole_line
 
 LETTERS = st.text(st.sampled_from("ab é😀\n\r\f\u2028\t"), max_size=12)

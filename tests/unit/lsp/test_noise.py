@@ -10,11 +10,11 @@ import pytest
 from deepscope.records import Profile
 from deepscope.remap import LineMap
 from deepscope_lsp.engine import baseline as baseline_module
-from deepscope_lsp.engine.answering.hot_lines import hot_lines
-from deepscope_lsp.engine.answering.status import status_of
 from deepscope_lsp.engine.baseline import Baseline
+from deepscope_lsp.engine.hot_lines import hot_lines
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.project import Project, Remembered
+from deepscope_lsp.engine.status import status_of
 from deepscope_lsp.engine.wording.hover import HoverContext, function_hover, line_hover
 from simulated_runs import FILE, noisy_times, profile_of_run
 from trace_builder import TraceBuilder
@@ -54,7 +54,7 @@ def test_two_runs_of_the_same_code_show_no_change(run) -> None:
     assert "| within noise |" in function_hover(now.profile.functions[0], HoverContext(now, nowhere, baseline=baseline))
     project = Project("", Remembered(""))
     project.show(now.profile, [], run(2))
-    assert status_of(project, None, "ready").remarks[0].words.startswith("within noise (±")
+    assert status_of(project, "ready").remarks[0].words.startswith("within noise (±")
 
 
 def test_the_line_that_became_slower_shows_its_change_and_no_other_does(run) -> None:
@@ -133,10 +133,10 @@ def test_a_baseline_chosen_by_hand_that_is_a_stranger_is_told(run) -> None:
     project = Project("", Remembered(""))
     project.show(run(1), [])
     project.compare_with(stranger)
-    (remark,) = (one for one in status_of(project, None, "ready").remarks if "shared" in one.words)
+    (remark,) = (one for one in status_of(project, "ready").remarks if "shared" in one.words)
     assert (remark.words, remark.detail) == ("8.3 % of lines shared", "These runs share 8.3 % of their lines.")
     assert project.baseline is not None
     assert project.index is not None
     assert "; these runs share 8.3 % of their lines" in hover_of(project.baseline, project.index, 1)
     project.compare_with(run(2))
-    assert not any("shared" in one.words for one in status_of(project, None, "ready").remarks)
+    assert not any("shared" in one.words for one in status_of(project, "ready").remarks)

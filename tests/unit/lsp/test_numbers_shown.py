@@ -22,10 +22,10 @@ from deepscope.records import (
 )
 from deepscope.report.columns import columns
 from deepscope.report.terminal import Styles
-from deepscope_lsp.engine.answering.call_paths import call_paths
-from deepscope_lsp.engine.answering.hot_lines import hot_lines
 from deepscope_lsp.engine.baseline import Baseline
+from deepscope_lsp.engine.call_paths import call_paths
 from deepscope_lsp.engine.call_tree import subtree_times
+from deepscope_lsp.engine.hot_lines import hot_lines
 from deepscope_lsp.engine.profile_index import ProfileIndex, Scales, merged
 from deepscope_lsp.engine.wording import quantities
 from deepscope_lsp.engine.wording.annotation import annotate, total_words

@@ -17,15 +17,15 @@ from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.profile_index import mean_step_ns, program_of
 from deepscope_lsp.engine.project import Project
 from deepscope_lsp.engine.session import EditorSession
+from deepscope_lsp.engine.source_files import to_path, to_uri
 from deepscope_lsp.engine.wording import quantities
-from deepscope_lsp.uris import to_path
 
 NO_LINES = "no line of user code is in this trace; record with deepscope, or with torch's with_stack=True"
 SAME_CODE = "The same code ran: differences are noise, the machine, or settings and data."
 
 
-def status_of(project: Project, root: str | None, state: State, message: str = "") -> Status:
-    """The status of a project; `root` is the URI of its workspace folder."""
+def status_of(project: Project, state: State, message: str = "") -> Status:
+    """The status of a project."""
     profile = project.index.profile if project.index is not None else None
     if state == "ready" and not message and profile is not None and not profile.lines:
         message = NO_LINES
@@ -45,7 +45,7 @@ def status_of(project: Project, root: str | None, state: State, message: str = "
     return Status(
         state=state,
         message=message,
-        root=root,
+        root=to_uri(project.root) if project.root else None,
         trace=_shown_trace(profile),
         baseline=_shown_trace(baseline),
         comparison=comparison,

@@ -1,4 +1,7 @@
-"""Where recorded lines stand in files that are not open, which may have changed on disk since they ran."""
+"""Source files: their URIs, the text of one that is open, and where recorded lines stand in those on disk.
+
+Files on disk may have changed since they ran. Names that are not UTF-8 survive the way to a URI and back.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from deepscope.remap import LineMap
 from deepscope.trace.source_lines import source_lines
@@ -120,3 +124,29 @@ def _ends(text: str) -> list[str]:
     if "\r" not in text:
         return ["\n"] * text.count("\n") + [""]
     return [*_END.findall(text), ""]
+
+
+_DRIVE = re.compile(r"^/[A-Za-z]:")
+
+
+def to_path(uri: str) -> str | None:
+    """The absolute path of a `file:` URI; None for any other (a cell of a notebook, an unsaved text)."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    if parts.scheme != "file":
+        return None
+    path = unquote(parts.path, errors="surrogateescape")
+    if "\0" in path:
+        return None
+    if parts.netloc and parts.netloc != "localhost":
+        path = f"//{parts.netloc}{path}"
+    elif _DRIVE.match(path):
+        path = path[1:]
+    return os.path.normpath(path)
+
+
+def to_uri(path: str) -> str:
+    """The URI of an absolute path."""
+    return Path(path).as_uri()
