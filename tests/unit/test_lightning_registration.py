@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from deepscope.lightning import registration
+from deepscope import lightning
 
 
 class StandIn:
@@ -27,8 +27,8 @@ def setup_module(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
         trainer.profiler = profiler
 
     module._init_profiler = _init_profiler
-    monkeypatch.setattr(registration, "failed", set())
-    monkeypatch.setattr(registration.importlib, "import_module", lambda name: _found(module, name))
+    monkeypatch.setattr(lightning, "failed", set())
+    monkeypatch.setattr(lightning.importlib, "import_module", lambda name: _found(module, name))
     return module
 
 
@@ -38,7 +38,7 @@ def _found(module: types.ModuleType, name: str) -> object:
 
 @pytest.mark.parametrize("name", ["deep", "Deep", "DEEP"])
 def test_the_name_is_found_in_any_case(setup_module: types.ModuleType, name: str) -> None:
-    assert registration.register_lightning() == []
+    assert lightning.register_lightning() == []
     trainer = types.SimpleNamespace()
     setup_module._init_profiler(trainer, name)
     assert isinstance(trainer.profiler, StandIn)
@@ -46,30 +46,30 @@ def test_the_name_is_found_in_any_case(setup_module: types.ModuleType, name: str
 
 @pytest.mark.parametrize("profiler", ["simple", None, object()])
 def test_everything_else_goes_to_lightning(setup_module: types.ModuleType, profiler: object) -> None:
-    registration.register_lightning()
+    lightning.register_lightning()
     trainer = types.SimpleNamespace()
     setup_module._init_profiler(trainer, profiler)
     assert trainer.profiler is profiler
 
 
 def test_the_message_about_an_unknown_name_lists_ours_too(setup_module: types.ModuleType) -> None:
-    registration.register_lightning()
+    lightning.register_lightning()
     with pytest.raises(ValueError, match=r"one of \['simple', 'pytorch', 'deep'\]"):
         setup_module._init_profiler(types.SimpleNamespace(), "dep")
 
 
 def test_registering_again_changes_nothing(setup_module: types.ModuleType) -> None:
-    registration.register_lightning()
+    lightning.register_lightning()
     wrapped = setup_module._init_profiler
-    registration.register_lightning()
+    lightning.register_lightning()
     assert setup_module._init_profiler is wrapped
 
 
 def test_a_lightning_without_the_look_up_costs_one_warning(setup_module: types.ModuleType) -> None:
     del setup_module._init_profiler
     with pytest.warns(RuntimeWarning, match="DeepProfiler"):
-        assert registration.register_lightning() == []
-    assert registration.register_lightning() == []  # a second warning would be an error here
+        assert lightning.register_lightning() == []
+    assert lightning.register_lightning() == []  # a second warning would be an error here
 
 
 def test_even_where_warnings_are_errors_no_trainer_breaks(
@@ -78,7 +78,7 @@ def test_even_where_warnings_are_errors_no_trainer_breaks(
     del setup_module._init_profiler
     with warnings.catch_warnings(), caplog.at_level(logging.WARNING, "deepscope"):
         warnings.simplefilter("error")
-        assert registration.register_lightning() == []
+        assert lightning.register_lightning() == []
     assert "DeepProfiler" in caplog.text
     caplog.clear()  # It was meant to be said.
 
@@ -86,12 +86,12 @@ def test_even_where_warnings_are_errors_no_trainer_breaks(
 def test_where_our_profiler_cannot_be_made_the_name_is_unknown_with_a_warning(
     setup_module: types.ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    registration.register_lightning()
+    lightning.register_lightning()
 
     def import_module(name: str) -> object:
         raise ImportError("Profiler moved")
 
-    monkeypatch.setattr(registration.importlib, "import_module", import_module)
+    monkeypatch.setattr(lightning.importlib, "import_module", import_module)
     with pytest.warns(RuntimeWarning, match="Profiler moved"), pytest.raises(ValueError, match="can only be one of"):
         setup_module._init_profiler(types.SimpleNamespace(), "deep")
 

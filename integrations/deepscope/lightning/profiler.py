@@ -8,14 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepscope.capture import process_facts as process
-from deepscope.capture.dynamo import compiled_functions
+from deepscope.capture import process_identity as process
 from deepscope.capture.lines import UserCode
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions, is_chosen
 from deepscope.capture.process_hooks.open_recorders import guarded
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
 from deepscope.capture.whole_run.run_timer import RunTimer, write_account
 from deepscope.errors import RecorderError
@@ -31,7 +29,7 @@ from deepscope.lightning.stages import (
     open_control,
     planned_batches,
 )
-from deepscope.trace.format.run_account import RunAccount, RunPartName
+from deepscope.trace.format.run_account import RunAccount
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -162,7 +160,8 @@ class DeepProfiling(_LightningProfiler):
             return
         self._know_compiled_lines()
         if self.options.counters == "run":
-            self._armed.count(self._session_of(run, self.options), Path(self.dirpath or run.folder))
+            session = run.session(self.options, name=self._choices.name, phases=self._phases)
+            self._armed.count(session, Path(self.dirpath or run.folder))
         if self._choices.on_demand:
             self._open_control()
             return
@@ -325,15 +324,8 @@ class DeepProfiling(_LightningProfiler):
         is_accounted, self._is_accounted = self._is_accounted, True
         if is_accounted or not self._timer.has_account:
             return None
-        unknown: list[RunPartName] = [] if self._armed.times_logging else ["logging"]
         trainer = self._lightning_module.trainer if self._lightning_module is not None else None
-        if not self._timer.has_come("checkpoint") and getattr(trainer, "checkpoint_callbacks", None):
-            unknown.append("checkpoint")  # Lightning 2.1 has no action for it
-        return self._timer.account(
-            unknown=unknown,
-            compiled=compiled_functions(self._timer.began_epoch_ns),
-            pauses=self._armed.pauses.account() if self._armed.pauses is not None else (),
-        )
+        return self._armed.account(self._timer, trainer)
 
     @guarded
     def _end_run(self) -> None:
@@ -388,7 +380,9 @@ class DeepProfiling(_LightningProfiler):
         if stage is Stage.FIT:
             settings |= progress_of(run.trainer, first_step)
             settings |= {"sanity_check_ns": self._sanity.duration_ns, "planned_batches": self._planned or 0}
-        session = self._session_of(run, asked or self.options, stage.value, settings)
+        session = run.session(
+            asked or self.options, name=self._choices.name, phases=self._phases, stage=stage.value, settings=settings
+        )
         folder = Path(self.dirpath or run.folder)
         return Recorder(
             session,
@@ -399,19 +393,4 @@ class DeepProfiling(_LightningProfiler):
             is_abandoned=lambda: asked is not None,  # a recording of the program's own goes first
             workers=self._armed.workers,
             counts_run=False,
-        )
-
-    def _session_of(
-        self, run: TrainerRun, options: RecordingOptions, stage: str = "", settings: dict[str, Any] | None = None
-    ) -> RecordingSession:
-        return RecordingSession(
-            options,
-            name=self._choices.name,
-            stage=stage,
-            rank=run.rank,
-            local_rank=run.local_rank,
-            world_size=run.world_size,
-            phases=self._phases,
-            run_id=run.id,
-            trainer=settings,
         )

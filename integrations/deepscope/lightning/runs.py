@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepscope.capture import process_facts as process
+from deepscope.capture import process_identity as process
 from deepscope.capture.compiled.graphs import ProvenanceHold
+from deepscope.capture.dynamo import compiled_functions
 from deepscope.capture.lines import UserCode
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.resources import counters_of_run
-from deepscope.capture.saving.header import RecordingSession
+from deepscope.capture.session import RecordingSession
 from deepscope.capture.whole_run.pause_sampler import PauseSampler
 from deepscope.capture.whole_run.run_timer import RunTimer
 from deepscope.capture.workers import WorkerClocks, armed_clocks
@@ -33,6 +34,7 @@ from deepscope.report.memory import memory_entries
 from deepscope.report.tables import table
 from deepscope.report.terminal import MIN_WIDTH, Styles, cut_end, entries_text, render
 from deepscope.report.text_report import evaluation_text, header
+from deepscope.trace.format.run_account import RunAccount, RunPartName
 
 if TYPE_CHECKING:
     from deepscope.capture.recorder import Recorder
@@ -80,6 +82,17 @@ class Armed:
         self.pauses = PauseSampler(timer, lambda: thread, code)
         self.pauses.start()
         self._ends.callback(self.pauses.stop)
+
+    def account(self, timer: RunTimer, trainer: Any) -> RunAccount:
+        """Of the run that `timer` has timed up to now."""
+        unknown: list[RunPartName] = [] if self.times_logging else ["logging"]
+        if not timer.has_come("checkpoint") and getattr(trainer, "checkpoint_callbacks", None):
+            unknown.append("checkpoint")  # Lightning 2.1 has no action for it
+        return timer.account(
+            unknown=unknown,
+            compiled=compiled_functions(timer.began_epoch_ns),
+            pauses=self.pauses.account() if self.pauses is not None else (),
+        )
 
     def disarm(self) -> None:
         """Leave nothing at work; of no use from then on."""
@@ -154,6 +167,28 @@ class TrainerRun:
     world_size: int
     folder: Path
     """Where traces go unless the user said so."""
+
+    def session(
+        self,
+        options: RecordingOptions,
+        *,
+        name: str | None,
+        phases: Mapping[str, str],
+        stage: str = "",
+        settings: Mapping[str, Any] | None = None,
+    ) -> RecordingSession:
+        """That of a recorder within the run; `settings` are the Trainer's."""
+        return RecordingSession(
+            options,
+            name=name,
+            stage=stage,
+            rank=self.rank,
+            local_rank=self.local_rank,
+            world_size=self.world_size,
+            phases=phases,
+            run_id=self.id,
+            trainer=settings,
+        )
 
 
 def run_of(trainer: Any, log_dir: str | None) -> TrainerRun:
