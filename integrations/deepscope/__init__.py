@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from deepscope.capture.on_demand.start import OnDemand as OnDemand
     from deepscope.capture.on_demand.start import on_demand as on_demand
     from deepscope.capture.options import RecordingOptions as RecordingOptions
-    from deepscope.capture.session import Recording as Recording
-    from deepscope.capture.session import profile as profile
+    from deepscope.capture.recording import Recording as Recording
+    from deepscope.capture.recording import profile as profile
     from deepscope.capture.step_callback import callback as callback
     from deepscope.lightning import DeepProfiler as DeepProfiler
     from deepscope.measure.model import count_model as count_model
@@ -33,7 +33,7 @@ _HOMES = {
     "DeepProfiler": "deepscope.lightning",
     "OnDemand": "deepscope.capture.on_demand.start",
     "Profile": "deepscope.records",
-    "Recording": "deepscope.capture.session",
+    "Recording": "deepscope.capture.recording",
     "RecordingOptions": "deepscope.capture.options",
     "RecordingWarning": "deepscope.capture.notices",
     "benchmark": "deepscope.measure.timing",
@@ -41,7 +41,7 @@ _HOMES = {
     "count_model": "deepscope.measure.model",
     "load_profile": "deepscope.store",
     "on_demand": "deepscope.capture.on_demand.start",
-    "profile": "deepscope.capture.session",
+    "profile": "deepscope.capture.recording",
     "read_trace": "deepscope.trace.read",
 }
 

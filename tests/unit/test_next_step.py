@@ -13,7 +13,7 @@ import pytest
 import built_profiles
 import built_ranks
 from built_profiles import MS
-from deepscope.capture.process_facts import arguments_digest
+from deepscope.capture.process_identity import arguments_digest
 from deepscope.cli.next_step import after_comparison, after_line, after_ranks, after_report, after_tries, after_verify
 from deepscope.comparison import compare
 from deepscope.comparison.noise import Interval

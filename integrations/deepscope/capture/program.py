@@ -268,12 +268,12 @@ class _OptimizerSteps:
         if self._records_itself:
             self._watch.close()
             return
-        from deepscope.capture import process_facts
+        from deepscope.capture import process_identity
         from deepscope.capture.whole_run.run_watch import PausedSteps
 
         began_ns = perf_counter_ns()
         self._callback = self._begin()
-        if process_facts.find_world_size() == 1:  # ranks would have to pause together
+        if process_identity.find_world_size() == 1:  # ranks would have to pause together
             recording = self._callback.recording
             if self._follows_steps:
                 recording.follow_steps()
@@ -322,7 +322,7 @@ def record_whole(folder: Path, *, filename: str | None = None, **options: Unpack
         finally:
             recorded.traces += span.traces
         return
-    from deepscope.capture.session import Recording
+    from deepscope.capture.recording import Recording
 
     recording = Recording(folder, filename=filename, **options)
     try:
@@ -336,7 +336,7 @@ def record_whole(folder: Path, *, filename: str | None = None, **options: Unpack
 
 def _recorded_by(options: RecordingOptions) -> Recorded:
     """Nothing so far, by this rank as its launcher numbers it."""
-    from deepscope.capture import process_facts as process
+    from deepscope.capture import process_identity as process
     from deepscope.capture.options import first_rank, is_chosen, warn_if_nobody
 
     choice, rank = options.rank_choice, process.find_rank()

@@ -18,9 +18,9 @@ from deepscope.capture.process_hooks.open_recorders import end_with, guarded
 from deepscope.capture.process_hooks.own_work import set_apart
 from deepscope.capture.recorder_windows import RecorderWindows
 from deepscope.capture.resources import Resources, counters_of_run
-from deepscope.capture.saving.header import RecordingSession, checked_metadata
 from deepscope.capture.saving.saver import patience_s, wait_for_profile
 from deepscope.capture.schedule import WHOLE_BLOCK, Move, Plan, Schedule, StepAction
+from deepscope.capture.session import RecordingSession
 from deepscope.capture.step_timer import StepKind
 from deepscope.capture.window import Window
 from deepscope.capture.workers import WorkerClocks
@@ -407,7 +407,7 @@ class Recorder:
 
     def add_metadata(self, key: str, value: Any) -> None:
         """Put `value` into the traces from here on; raises `OptionError` unless JSON can say it."""
-        self.session.metadata[key] = checked_metadata(key, value)
+        self.session.add_metadata(key, value)
 
     def _give_up(self) -> None:
         """After an error: leave nothing installed, and do nothing from here on."""

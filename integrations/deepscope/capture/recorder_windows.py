@@ -18,9 +18,10 @@ from deepscope.capture.process_hooks.interrupts import held_back
 from deepscope.capture.process_hooks.open_recorders import guarded
 from deepscope.capture.process_hooks.threads import call_between_lines
 from deepscope.capture.resources import Resources
-from deepscope.capture.saving.header import RecordingSession
+from deepscope.capture.saving.header import window_header
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.capture.saving.saver import Pending, SaveJob, Saver
+from deepscope.capture.session import RecordingSession
 from deepscope.capture.step_timer import StepTimer
 from deepscope.capture.window import Window
 from deepscope.errors import RecorderError
@@ -330,7 +331,8 @@ class RecorderWindows:
         instructions = Instructions(
             raw=str(raw),
             target=str(target),
-            header=session.header(
+            header=window_header(
+                session,
                 window,
                 schedule=self._schedule(),
                 complete=complete,

@@ -6,6 +6,7 @@ import gzip
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,8 @@ from deepscope.capture.lines import Limits, LineRecorder, UserCode
 from deepscope.capture.naming import current_folder, run_counters_path
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.saving.event_text import counter_events, json_bytes
-from deepscope.capture.saving.header import RecordingSession
+from deepscope.capture.saving.header import run_header
+from deepscope.capture.session import RecordingSession
 from deepscope.capture.workers import WorkerClocks
 from deepscope.trace.format.header import Clock, Header
 from deepscope.trace.format.run_account import renamed_when_whole
@@ -84,7 +86,9 @@ def counters_of_run(session: RecordingSession, folder: Path) -> RunCounters | No
     options, where = session.options, current_folder() / folder
     if options.counters != "run":
         return None
-    return RunCounters(options.counter_interval, session.run_header, lambda: run_counters_path(where, session.worker))
+    return RunCounters(
+        options.counter_interval, partial(run_header, session), lambda: run_counters_path(where, session.worker)
+    )
 
 
 class Resources:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.start import tell_step
-from deepscope.capture.session import Recording, RecordingKeywords, with_schedule
+from deepscope.capture.recording import Recording, RecordingKeywords, with_schedule
 from deepscope.capture.whole_run.run_watch import RunWatch
 from deepscope.errors import NestedProfileError
 

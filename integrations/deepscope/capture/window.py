@@ -15,7 +15,7 @@ from typing import Any
 from torch.profiler import ProfilerActivity
 from torch.profiler import profile as torch_profile
 
-from deepscope.capture import notices, process_facts, torch_compat
+from deepscope.capture import notices, process_identity, torch_compat
 from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
@@ -165,7 +165,7 @@ class Window:
         if self.memory_history is not None:
             self.memory_history.begin()
         self._machine = MachineWatch()
-        self._end_memory = EndMemory(len(process_facts.local_ranks()))
+        self._end_memory = EndMemory(len(process_identity.local_ranks()))
         self.clock_readings = _read_clocks()
         self.annotations = Annotations()
         self._open_step(WINDOW_NAME if step is None else step_name(step))

@@ -179,7 +179,7 @@ def _print_evaluations(traces: Iterable[Path], training: Profile) -> None:
 
 def _warn_of_ranks(ranks: Any) -> None:
     """A process alone is rank 0, and nobody else says that it was not chosen."""
-    from deepscope.capture import process_facts as process
+    from deepscope.capture import process_identity as process
 
     if ranks is not None and process.find_world_size() == 1:
         tell("nothing was recorded: --rank does not name rank 0, which a process alone is")
@@ -209,7 +209,7 @@ def _check_steps(given: dict[str, Any], *, whole: bool) -> None:
 
 def _profile(trace: Path, ranks: Any, *, timeout_s: float) -> Profile:
     """Of the newest window: all its ranks on this host, which may still be written, and those of others that are."""
-    from deepscope.capture import process_facts as process
+    from deepscope.capture import process_identity as process
     from deepscope.capture.naming import is_being_written
     from deepscope.capture.options import checked_ranks, is_chosen
     from deepscope.capture.saving.saver import wait_for_profile

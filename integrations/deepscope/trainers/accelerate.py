@@ -9,7 +9,7 @@ from accelerate.utils import ProfileKwargs
 
 from deepscope.capture.naming import DEFAULT_FOLDER, check_template
 from deepscope.capture.options import checked_options
-from deepscope.capture.session import Recording
+from deepscope.capture.recording import Recording
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

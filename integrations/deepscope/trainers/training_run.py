@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deepscope.capture.naming import check_template
 from deepscope.capture.notices import warn
 from deepscope.capture.options import checked_options
-from deepscope.capture.session import Recording, with_schedule
+from deepscope.capture.recording import Recording, with_schedule
 from deepscope.capture.whole_run.run_watch import RunWatch
 from deepscope.errors import NestedProfileError
 

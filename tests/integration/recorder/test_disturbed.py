@@ -14,7 +14,7 @@ from torch.profiler import ProfilerAction, ProfilerActivity
 import deepscope
 from deepscope.capture.lines import LineRecorder
 from deepscope.capture.notices import RecordingWarning
-from deepscope.capture.session import Recording
+from deepscope.capture.recording import Recording
 from recorded import TESTS, load, run_python, scopes_of
 
 

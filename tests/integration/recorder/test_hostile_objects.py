@@ -81,7 +81,7 @@ def fail(*_: Any, **__: Any) -> Any:
     [
         (header, "settings", "what is set"),
         (header, "describe_files", "the text of your files"),
-        (header, "_compiled", "what torch.compile made"),
+        (header, "code_of_window", "what torch.compile made"),
         (header.process, "versions", "versions"),
         (header.process, "describe_device", "the device"),
         (header.process, "program_name", "the program's name"),

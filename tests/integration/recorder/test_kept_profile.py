@@ -13,8 +13,8 @@ import torch
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving import saver
-from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.saving.saver import wait_for_profile
+from deepscope.capture.session import RecordingSession
 from deepscope.records import WHOLE, Profile
 from deepscope.store import cache, load_profile
 from deepscope.store.files import TraceFile, single_file

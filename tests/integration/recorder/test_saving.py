@@ -20,8 +20,8 @@ from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.saving import saver
-from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
+from deepscope.capture.session import RecordingSession
 from recorded import TESTS, load, run_python, scopes_of, step_names, steps
 
 

@@ -16,8 +16,8 @@ from deepscope.capture.machine_use import EndMemory
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
+from deepscope.capture.session import RecordingSession
 from recorded import TESTS, load, step_names, steps
 
 

@@ -12,7 +12,7 @@ import torch
 
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import RecordingSession
+from deepscope.capture.session import RecordingSession
 from deepscope.report.text_report import text_report
 from deepscope.store import load_profile
 from line_truth import everywhere

@@ -15,8 +15,8 @@ import torch
 
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
+from deepscope.capture.session import RecordingSession
 from deepscope.errors import OptionError
 from recorded import TESTS, load, scopes_of, step_names, steps
 

@@ -14,8 +14,8 @@ import deepscope
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
+from deepscope.capture.session import RecordingSession
 from deepscope.capture.window import Window
 from recorded import TESTS, OutOfMemoryError, load, run_python, step_names
 

@@ -13,8 +13,8 @@ import deepscope
 from deepscope.capture.notices import RecordingWarning
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.saving.header import RecordingSession
 from deepscope.capture.schedule import Plan, Schedule
+from deepscope.capture.session import RecordingSession
 from deepscope.errors import NestedProfileError
 from recorded import TESTS, load, step_names, steps
 from warm_python import run_warm

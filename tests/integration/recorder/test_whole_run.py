@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import deepscope
-from deepscope.capture import session
+from deepscope.capture import recording
 from deepscope.capture.notices import RecordingWarning
 from deepscope.records import WholeRun
 from deepscope.report.run_verdict import run_verdict
@@ -119,7 +119,7 @@ def test_a_recording_that_is_left_open_is_accounted_for_as_the_next_one_begins(t
 def test_what_is_known_of_a_long_run_is_written_while_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "_ACCOUNT_INTERVAL_NS", 0)
+    monkeypatch.setattr(recording, "_ACCOUNT_INTERVAL_NS", 0)
     with deepscope.profile(tmp_path, wait=0, warmup=0, active=2) as prof:
         for _ in range(4):
             prof.step()

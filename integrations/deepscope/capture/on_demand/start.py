@@ -96,7 +96,7 @@ class OnDemand:
         if options.counters != "run":
             return
         from deepscope.capture.resources import counters_of_run
-        from deepscope.capture.saving.header import RecordingSession
+        from deepscope.capture.session import RecordingSession
 
         session = RecordingSession(options, name=self._name, run_id=secrets.token_hex(6))
         session.begin()
@@ -215,7 +215,7 @@ class OnDemand:
     def make_recorder(self, options: RecordingOptions, plan: Plan | None, first_step: int, run_id: str) -> Recorder:
         """The recorder of a window."""
         from deepscope.capture.recorder import Recorder
-        from deepscope.capture.saving.header import RecordingSession
+        from deepscope.capture.session import RecordingSession
 
         return Recorder(
             RecordingSession(options, name=self._name, run_id=run_id),
@@ -269,7 +269,7 @@ def on_demand(
 
 def _facts() -> Mapping[str, Any]:
     """Which rank of which job this is; a process group may come up late."""
-    from deepscope.capture.process_facts import find_rank, find_world_size
+    from deepscope.capture.process_identity import find_rank, find_world_size
 
     rank, size = find_rank(), find_world_size()
     return {"rank": rank, "world_size": size, "job": _job(size)}

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from deepscope.capture.process_facts import arguments_digest
+from deepscope.capture.process_identity import arguments_digest
 
 
 def digest_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
