@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deepscope.quantities import listed
 from deepscope.ranks.summary import CallColumns, RankSummary
 from deepscope.records import Collective, CriticalPath, Totals
-from deepscope.records.ranges import listed
 
 __all__ = ["Call", "rank"]
 

@@ -28,7 +28,8 @@ from deepscope.cli.recording_options import asked_options, given_options, run_op
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, Profile
-from deepscope.records.places import NO_LINE, short_path, short_place
+from deepscope.records.lines import NO_LINE
+from deepscope.records.source_files import short_path, short_place
 from deepscope.report.call_paths import flame_tree
 from deepscope.report.event_names import measured_words, place_name
 from deepscope.report.findings import findings_entries

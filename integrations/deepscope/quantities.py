@@ -1,8 +1,10 @@
-"""How numbers are worded: three digits, units, shares."""
+"""How numbers are worded: three digits, units, shares, runs of them drawn together."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 
 _TIME_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
 _BYTE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
@@ -85,3 +87,29 @@ def _three_digits(value: float) -> str:
     if size < 9.995:
         return f"{value:.2f}"
     return f"{value:.1f}" if size < 99.95 else f"{value:.0f}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers with runs drawn together, of ranks and of steps: `0-3, 7`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+_RUNS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(, [0-9]{1,9}(-[0-9]{1,9})?)*")
+
+
+@lru_cache(maxsize=4096)
+def listed(text: str) -> tuple[int, ...]:
+    """The numbers of such a text, ascending; none of any other text."""
+    if not _RUNS.fullmatch(text):
+        return ()
+    numbers: list[int] = []
+    for run in text.split(", "):
+        first, _, last = run.partition("-")
+        numbers.extend(range(int(first), int(last or first) + 1))
+    return tuple(numbers)

@@ -4,7 +4,7 @@ import hashlib
 import random
 from pathlib import Path
 
-from deepscope.trace.source_lines import source_lines
+from deepscope.records.source_files import source_lines
 from lsp_editor import editing, run
 from lsp_profiles import SOURCE, record
 

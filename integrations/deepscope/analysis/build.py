@@ -37,8 +37,8 @@ from deepscope.analysis.tables.threads import stream_table, thread_table
 from deepscope.analysis.tables.trace_info import trace_info
 from deepscope.analysis.tables.why import why_of_lines, work_causes
 from deepscope.records import WHOLE, Audit, CriticalPath, Detail, PartOf, Profile, SourceFile, View
+from deepscope.records.source_files import source_lines
 from deepscope.trace.model import Trace
-from deepscope.trace.source_lines import source_lines
 
 
 def build_profile(

@@ -89,7 +89,7 @@ def _csv(job: ExportJob) -> None:
 
 
 def _parquet(job: ExportJob) -> None:
-    from deepscope.records.frames import import_extra
+    from deepscope.records.interchange import import_extra
     from deepscope.report.exports.tables import all_tables, write_parquet_files
 
     folder = job.folder()
@@ -115,7 +115,7 @@ def _perfetto(job: ExportJob) -> None:
 
 
 def _tensorboard(job: ExportJob) -> None:
-    from deepscope.records.frames import import_extra
+    from deepscope.records.interchange import import_extra
     from deepscope.report.exports.tensorboard import write_events
 
     folder = job.folder()

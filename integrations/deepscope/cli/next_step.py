@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Finding, Profile
-from deepscope.records.places import base_name, short_path, short_place
+from deepscope.records.source_files import base_name, short_path, short_place
 from deepscope.report.line_report import find_line
 from deepscope.report.run_verdict import run_verdict
 from deepscope.report.tables import table

@@ -22,8 +22,8 @@ from deepscope.comparison.noise import (
 from deepscope.comparison.pairing import pair_lines, relative_path
 from deepscope.errors import IncomparableError
 from deepscope.records import Line, Profile
-from deepscope.records.places import NO_LINE
-from deepscope.records.step_times import ROW_KEYS, StepTable
+from deepscope.records.lines import NO_LINE
+from deepscope.records.steps import ROW_KEYS, StepTable
 
 Status = Literal["same", "moved", "new", "gone"]
 

@@ -19,7 +19,7 @@ from statistics import NormalDist, median
 from typing import Literal, NamedTuple, get_args
 
 from deepscope.records import Kernel, Numbers, Operator, Profile
-from deepscope.records.step_times import StepTable, StepTimes
+from deepscope.records.steps import StepTable, StepTimes
 
 Number = Literal["cost", "self"]
 """What of a line is compared: what it costs the run, or its device time alone."""

@@ -6,10 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from deepscope.records import Line, Profile, SourceFile
-from deepscope.records.places import base_name, path_below
+from deepscope.records.source_files import base_name, path_below, source_lines
 from deepscope.remap import LineMap
 from deepscope.remap.diff import is_meaningful, shared_part, telling_lines
-from deepscope.trace.source_lines import source_lines
 
 ALIKE_RATIO = 0.3
 """So many of a file's telling lines make one of the same name the same file."""

@@ -15,7 +15,7 @@ import msgspec
 from deepscope.printable import clipped, printable
 from deepscope.quantities import spaced
 from deepscope.records import Profile
-from deepscope.records.places import base_name, short_path
+from deepscope.records.source_files import base_name, short_path
 from deepscope.report.table_column import ColumnOf, Unit
 
 CellKind = Unit

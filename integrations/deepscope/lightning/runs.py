@@ -27,7 +27,7 @@ from deepscope.capture.workers import WorkerClocks, armed_clocks
 from deepscope.lightning.stages import Stage, StageWindows
 from deepscope.printable import printable
 from deepscope.records import Profile
-from deepscope.records.places import short_path
+from deepscope.records.source_files import short_path
 from deepscope.report.columns import columns
 from deepscope.report.findings import finding_words, without_findings
 from deepscope.report.memory import memory_entries

@@ -28,9 +28,9 @@ from deepscope.mcp_server.answers import (
     RunsAnswer,
 )
 from deepscope.mcp_server.served_folders import RunReader, ServedFolders, ServedRun
+from deepscope.quantities import ranges
 from deepscope.records import Costs, Finding, Line, Profile, cost_ns, key_figures
-from deepscope.records.places import short_path, short_place
-from deepscope.records.ranges import ranges
+from deepscope.records.source_files import short_path, short_place
 from deepscope.report.comparison_report import noise_words, row_name, step_words, verdict_word
 from deepscope.report.event_names import place_name
 from deepscope.report.findings import saving_words, tried_words, without_findings

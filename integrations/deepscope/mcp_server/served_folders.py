@@ -15,7 +15,7 @@ from deepscope.printable import without_secrets
 from deepscope.ranks.results import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records import WHOLE, Profile
-from deepscope.records.places import short_path
+from deepscope.records.source_files import short_path
 from deepscope.store.load import load_repeats, load_selection
 from deepscope.store.ranks import ReadRanks, read_selected
 from deepscope.store.runs import FoundRun, FoundTrace, Recognizer, find_traces, runs_of

@@ -16,7 +16,7 @@ from deepscope.analysis.array_ops.selection import Floats
 from deepscope.ranks.collective_calls import distinct_pairs
 from deepscope.ranks.matching import MatchedCalls
 from deepscope.ranks.results import RankClock
-from deepscope.records.places_of_work import TOGETHER
+from deepscope.records.collectives import TOGETHER
 from deepscope.trace.model import Int64
 
 _FEWEST = 8

@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
+from deepscope.quantities import listed, ranges
 from deepscope.ranks.summary import CallColumns
 from deepscope.records import Collective
-from deepscope.records.ranges import listed, ranges
 from deepscope.trace.model import Int64
 
 UNTOLD = "send_recv"

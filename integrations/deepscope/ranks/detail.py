@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from deepscope.errors import OptionError
+from deepscope.quantities import ranges
 from deepscope.ranks.results import CollectiveRow, Failure, PairRow, RankClock, RankRow, RanksReport, Straggler
 from deepscope.ranks.side_by_side import numbered, own_lines
 from deepscope.ranks.summary import RankSummary
-from deepscope.records.ranges import ranges
 from deepscope.trace.names import announces_collective
 
 ROWS = 50

@@ -11,12 +11,11 @@ import msgspec
 import numpy as np
 
 from deepscope.printable import printable
-from deepscope.quantities import time_text
+from deepscope.quantities import ranges, time_text
 from deepscope.ranks.lateness import others_median
 from deepscope.ranks.results import EndedRank, MissingWait, RankRow, Waited
 from deepscope.ranks.summary import RankLine, RankSummary
-from deepscope.records.places import short_place
-from deepscope.records.ranges import ranges
+from deepscope.records.source_files import short_place
 
 _WAITED = 0.5
 """Communication that is longer than usual by this part of a step was waiting for the rank that was gone."""

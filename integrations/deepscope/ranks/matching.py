@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Floats, Mask
+from deepscope.quantities import listed
 from deepscope.ranks.collective_calls import Calls, CallStream, distinct_pairs
-from deepscope.records.ranges import listed
 from deepscope.trace.model import Int64
 
 _CLEARER = 10

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from deepscope.printable import printable
-from deepscope.quantities import count_text, time_text
+from deepscope.quantities import count_text, ranges, time_text
 from deepscope.ranks.lateness import above_others, file_on_all_ranks
 from deepscope.ranks.results import RankFigure, Straggler
 from deepscope.ranks.summary import RankSummary
 from deepscope.records import Evidence, Finding, Remedy
 from deepscope.records.findings import severity_of
-from deepscope.records.places import base_name
-from deepscope.records.ranges import ranges
+from deepscope.records.source_files import base_name
 
 _MORE_CALLS = 1.02
 _HOST = {

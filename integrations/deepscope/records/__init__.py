@@ -3,8 +3,22 @@
 A new field of a line is one line here (`numbers.py`), one place under `analysis/` that fills it, one that shows it.
 """
 
+from deepscope.records.collectives import Collective, CollectiveCall
 from deepscope.records.costs import Costs, KeyFigures, bytes_per_s, cost_ns, flops_per_s, key_figures, step_length_ns
 from deepscope.records.findings import Edit, Evidence, Finding, Remedy, Severity
+from deepscope.records.lines import (
+    CallNode,
+    FrameworkPart,
+    Function,
+    Library,
+    Line,
+    Module,
+    Part,
+    PartKey,
+    PartKind,
+    Partner,
+    Top,
+)
 from deepscope.records.memory import (
     CounterBlock,
     CounterSeries,
@@ -16,22 +30,23 @@ from deepscope.records.memory import (
     MemoryFailure,
 )
 from deepscope.records.merging import RankSpread
-from deepscope.records.numbers import Numbers
-from deepscope.records.places import CallNode, Function, Library, Line, Module, Partner, Top
-from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
-from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
-from deepscope.records.step_times import StepTimes
-from deepscope.records.tables import (
+from deepscope.records.numbers import Numbers, Peaks, Rate, Verdict, Why
+from deepscope.records.operators import (
     NO_OPERATOR,
-    CollectiveCall,
-    CriticalLine,
-    CriticalPath,
-    CriticalTimes,
-    FrameworkPart,
+    HostThread,
     Kernel,
     KernelKind,
     Operator,
     OperatorInDetail,
+    Stream,
+    ThreadRole,
+)
+from deepscope.records.profile import PROFILE_FORMAT, Metric, Profile, Resolved, Totals
+from deepscope.records.source_files import SourceFile
+from deepscope.records.steps import (
+    CriticalLine,
+    CriticalPath,
+    CriticalTimes,
     OverviewRow,
     OwnLine,
     OwnTimes,
@@ -39,10 +54,10 @@ from deepscope.records.tables import (
     ServingPhase,
     ServingStep,
     Step,
+    StepTimes,
 )
-from deepscope.records.trace_info import DETAILS, PHASES, WHOLE, Detail, LineSource, PartOf, SourceFile, TraceInfo, View
+from deepscope.records.trace_info import DETAILS, PHASES, WHOLE, Detail, LineSource, PartOf, TraceInfo, View
 from deepscope.records.whole_run import Audit, CompiledFunction, RunEpoch, RunPart, RunPause, WholeRun
-from deepscope.records.why import Part, PartKey, PartKind, Peaks, Rate, Verdict, Why
 
 __all__ = [
     "DETAILS",

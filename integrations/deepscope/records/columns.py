@@ -80,13 +80,13 @@ class ColumnTable:
 
     def to_arrow(self) -> Any:
         """As a `pyarrow.Table`; raises MissingExtraError where pyarrow is not installed."""
-        from deepscope.records.frames import arrow_table
+        from deepscope.records.interchange import arrow_table
 
         return arrow_table(self)
 
     def to_pandas(self) -> Any:
         """As a `pandas.DataFrame`; raises MissingExtraError where pandas is not installed."""
-        from deepscope.records.frames import pandas_frame
+        from deepscope.records.interchange import pandas_frame
 
         return pandas_frame(self)
 

@@ -13,8 +13,8 @@ import msgspec
 
 if TYPE_CHECKING:
     from deepscope.records.numbers import Numbers
+    from deepscope.records.operators import Operator
     from deepscope.records.profile import Profile
-    from deepscope.records.tables import Operator
 
 Row = TypeVar("Row", bound="Numbers")
 

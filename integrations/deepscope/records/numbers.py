@@ -1,10 +1,12 @@
-"""The numbers that are measured of anything that owns work."""
+"""What is measured of anything that owns work, its cost by cause, and the peaks that verdicts rest on."""
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
 import msgspec
 
-from deepscope.records.merging import Sum
+from deepscope.records.merging import First, FirstKnown, Sum, merged_by, table
 
 
 class Numbers(msgspec.Struct, kw_only=True):
@@ -87,3 +89,79 @@ class Numbers(msgspec.Struct, kw_only=True):
     def total_in_steps_ns(self) -> int:
         """The same of `total_device_ns`."""
         return self.total_device_ns - self.total_outside_ns
+
+
+Verdict = Literal[
+    "",
+    "compute-bound",
+    "memory-bound",
+    "launch-bound",
+    "host-bound",
+    "waiting",
+    "data",
+    "waiting for a core",
+    "slowed by recording",
+    "communication",
+    "mixed",
+]
+"""What holds a line back; "" where the trace does not tell (docs/numbers.md)."""
+
+
+class Rate(msgspec.Struct, array_like=True):
+    """Work of one type of floats and one intensity, whose operations and bytes are known."""
+
+    dtype: First[str]
+    """`float32`, `tf32`, `bfloat16`, `float16`, `float8`, `float64`; "" for what counts no operations."""
+    intensity: First[int]
+    """Operations a byte, as the power of two below; 0 for what counts no operations."""
+    device_ns: Sum
+    flops: Sum
+    moved_bytes: Sum
+    """The least: each input read once, each result written once."""
+
+
+class Why(msgspec.Struct, kw_only=True):
+    """A cost (`cost_ns` of a line) divided among its causes: the times but `occupied_ns` and `delay_ns` sum to it."""
+
+    rates: Annotated[list[Rate], merged_by(table("dtype", "intensity"))] = []
+    """Work that a roof tells of: its operations and bytes are known."""
+    short_ns: Sum = 0
+    """In kernels too short to fill the device; where the CPU is the device, in operators that are all dispatch."""
+    communication_ns: Sum = 0
+    """In collectives that no other kernel hides."""
+    copies_ns: Sum = 0
+    """In copies between host and device that no kernel hides."""
+    hidden_ns: Sum = 0
+    """In collectives and copies that other kernels hide: it holds nothing back."""
+    unknown_ns: Sum = 0
+    """In other work: its bytes are not known."""
+    waiting_ns: Sum = 0
+    """The device idle while the CPU waited for it; where the CPU is the device, Python blocked."""
+    data_ns: Sum = 0
+    """The device idle while data was loaded or copied to it; where the CPU is the device, waiting for the loader."""
+    core_wait_ns: Sum = 0
+    """Where the CPU is the device: Python able to run, without a core."""
+    launch_ns: Sum = 0
+    """The device idle while operators and the runtime launched work."""
+    host_ns: Sum = 0
+    """The device idle while the CPU did anything else; where the CPU is the device, Python running."""
+    kernels: Sum = 0
+    """Pieces of device work whose launch is known; of them are the next two."""
+    delay_ns: Sum = 0
+    """From the start of the launching call to the start on the device."""
+    queued: Sum = 0
+    """Work of the same device that was launched before, and not finished, at the launch."""
+    occupied_ns: Sum = 0
+    """Time in kernels times the estimated share of the warps that the device can hold."""
+    occupancy_known_ns: Sum = 0
+    """Time in kernels of which that share is known."""
+
+
+class Peaks(msgspec.Struct, kw_only=True):
+    """The best that a device can do: operations a second by type of floats, and bytes a second."""
+
+    name: First[str]
+    flops_per_s: FirstKnown[dict[str, float]]
+    memory_bytes_per_s: First[float]
+    source: First[str]
+    """Where that is stated; "given" for what a user gave."""

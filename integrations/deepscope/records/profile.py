@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
+from deepscope.records.collectives import Collective, CollectiveCall
 from deepscope.records.findings import Finding, Try
+from deepscope.records.lines import CallNode, FrameworkPart, Function, Line, Module, Part, PartKey
 from deepscope.records.memory import CounterSeries, Memory
 from deepscope.records.merging import (
     First,
@@ -25,17 +27,11 @@ from deepscope.records.merging import (
     record,
     table,
 )
-from deepscope.records.numbers import Numbers
-from deepscope.records.places import CallNode, Function, Line, Module
-from deepscope.records.places_of_work import Collective, HostThread, Stream, ThreadRole
-from deepscope.records.step_times import StepTimes
-from deepscope.records.tables import (
-    CollectiveCall,
+from deepscope.records.numbers import Numbers, Peaks
+from deepscope.records.operators import HostThread, Kernel, Operator, OperatorInDetail, Stream, ThreadRole
+from deepscope.records.source_files import SourceFile
+from deepscope.records.steps import (
     CriticalPath,
-    FrameworkPart,
-    Kernel,
-    Operator,
-    OperatorInDetail,
     OverviewRow,
     OwnTimes,
     Phase,
@@ -43,10 +39,10 @@ from deepscope.records.tables import (
     ServingPhase,
     ServingStep,
     Step,
+    StepTimes,
 )
-from deepscope.records.trace_info import Detail, PartOf, SourceFile, TraceInfo
+from deepscope.records.trace_info import Detail, PartOf, TraceInfo
 from deepscope.records.whole_run import Audit, WholeRun
-from deepscope.records.why import Part, PartKey, Peaks
 
 PROFILE_FORMAT = 34
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
@@ -238,6 +234,6 @@ class Profile(msgspec.Struct, kw_only=True):
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: its hot lines."""
-        from deepscope.records.notebook import notebook_table
+        from deepscope.records.interchange import notebook_table
 
         return notebook_table(self)

@@ -78,13 +78,6 @@ class TraceInfo(msgspec.Struct, kw_only=True):
         return self.program if is_module else ""
 
 
-class SourceFile(msgspec.Struct, kw_only=True):
-    """One user file as it was when it ran."""
-
-    sha256: str = ""
-    text: str | None = None
-
-
 PHASES = ("data", "forward", "backward", "optimizer", "other")
 """The phases of training, in the order of a step."""
 

@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 
 from deepscope.records import SourceFile
-from deepscope.trace.source_lines import source_lines
+from deepscope.records.source_files import source_lines
 
 MEANINGFUL_LENGTH = 6
 

@@ -8,7 +8,8 @@ from typing import Any
 from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import Collective, CriticalLine, HeldByLine, HeldMemory, HostThread, Profile, Step
-from deepscope.records.places import NO_LINE, short_place
+from deepscope.records.lines import NO_LINE
+from deepscope.records.source_files import short_place
 from deepscope.report.counters import counter_columns
 from deepscope.report.critical_path import KINDS, critical_columns
 from deepscope.report.line_table import Sources, line_text_columns, place_cells, source_cells

@@ -13,7 +13,7 @@ from deepscope.comparison.pairing import share_few_lines, shared_lines
 from deepscope.printable import printable
 from deepscope.quantities import number_text, share_text, time_text
 from deepscope.records import Profile
-from deepscope.records.places import short_path, short_place
+from deepscope.records.source_files import short_path, short_place
 from deepscope.report import markdown
 from deepscope.report.counters import busy_words
 from deepscope.report.event_names import readable

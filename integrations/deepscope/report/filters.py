@@ -11,7 +11,7 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Collective, CounterSeries, Operator, Profile
-from deepscope.records.places import base_name, short_path
+from deepscope.records.source_files import base_name, short_path
 from deepscope.report.event_names import measured_words, readable
 from deepscope.trace.kinds import operator_kind
 

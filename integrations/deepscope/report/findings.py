@@ -11,7 +11,7 @@ from deepscope.printable import printable
 from deepscope.quantities import TIMES, share_text, time_text
 from deepscope.records import Finding, Profile
 from deepscope.records.findings import Try
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.terminal import shown_words
 
 SHOWN = 5

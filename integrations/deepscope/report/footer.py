@@ -9,7 +9,7 @@ from deepscope.analysis.verdict import Reason
 from deepscope.printable import printable
 from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Costs, Function, Library, Line, Profile, TraceInfo, key_figures
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.counters import busy_words, counter_words
 from deepscope.report.event_names import measured_words
 from deepscope.report.line_verdict import no_word, why_words

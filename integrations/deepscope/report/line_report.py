@@ -12,7 +12,7 @@ from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.quantities import TIMES, share_text, time_text
 from deepscope.records import Line, Profile
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.event_names import place_name
 from deepscope.report.json_csv import csv_text, with_derived
 from deepscope.report.line_table import Sources

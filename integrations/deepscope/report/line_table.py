@@ -17,10 +17,10 @@ from msgspec.structs import asdict, replace
 from deepscope.printable import printable
 from deepscope.quantities import time_text
 from deepscope.records import Costs, Function, Line, Metric, Numbers, Profile, cost_ns
-from deepscope.records.places import NO_LINE
+from deepscope.records.lines import NO_LINE
+from deepscope.records.source_files import source_lines
 from deepscope.report.table_column import ColumnOf, Unit, in_order, place_column, shares
 from deepscope.report.terminal import Styles, TextColumn
-from deepscope.trace.source_lines import source_lines
 
 SHOWN = ("self_device_ns", "wait_ns", "idle_ns", "self_cpu_ns", "launches")
 """The work without a line gets a row when it has one of these."""

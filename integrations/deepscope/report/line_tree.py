@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from deepscope.records import Line, PartKey, Profile
-from deepscope.records.places import NO_LINE
+from deepscope.records.lines import NO_LINE
 
 NodeKind = Literal["line", "module", "library", "operator", "kernel", "other"]
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, share_text
 from deepscope.records import DeviceMemory, HeldByLine, HeldMemory, Line, Numbers, Profile
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.table_column import ColumnOf, field
 
 KINDS = ("parameters", "gradients", "optimizer", "inputs", "activations", "temporaries", "unknown")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from deepscope.records import Module, Numbers, Profile
-from deepscope.records.why import without_numbers
+from deepscope.records.lines import without_numbers
 from deepscope.report.table_column import ColumnOf, field, share_column
 
 

@@ -9,7 +9,7 @@ from deepscope.analysis.numbers.flop_formulas import lacks_formula
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text
 from deepscope.records import Costs, Detail, Kernel, Operator, Profile, bytes_per_s, flops_per_s
-from deepscope.records.places import base_name
+from deepscope.records.source_files import base_name
 from deepscope.report.event_names import parsed, readable, shapes_text, sizes_text
 from deepscope.report.line_table import cost_share
 from deepscope.report.table_column import ColumnOf, field, place_column, share_column

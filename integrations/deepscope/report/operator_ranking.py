@@ -14,7 +14,7 @@ import msgspec
 from deepscope.errors import OptionError
 from deepscope.quantities import number_text
 from deepscope.records import OperatorInDetail, Profile, bytes_per_s, flops_per_s
-from deepscope.records.tables import CALL_NUMBERS
+from deepscope.records.operators import CALL_NUMBERS
 from deepscope.report.event_names import measured_words, parsed, readable, shapes_text
 from deepscope.report.filters import NO_FILTERS, Filters, event_names
 from deepscope.report.json_csv import csv_text, filters_object, plain

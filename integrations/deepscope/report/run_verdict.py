@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import Costs, Line, MemoryFailure, Profile, cost_ns, key_figures
-from deepscope.records.places import short_place
-from deepscope.records.tables import NO_OPERATOR
+from deepscope.records.operators import NO_OPERATOR
+from deepscope.records.source_files import short_place
 from deepscope.report.counters import busy_ratio
 from deepscope.report.findings import saving_word, slowed_words, was_busy
 from deepscope.report.line_table import without_framework

@@ -11,6 +11,7 @@ import msgspec
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, share_text, time_text
+from deepscope.records.lines import NO_LINE
 from deepscope.records.memory import (
     GrowingHolder,
     SnapshotDevice,
@@ -20,7 +21,7 @@ from deepscope.records.memory import (
     SnapshotMoment,
     SnapshotReport,
 )
-from deepscope.records.places import NO_LINE, short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.json_csv import csv_text
 from deepscope.report.table_column import ColumnOf, field, share_column, text_columns
 from deepscope.report.terminal import MIN_WIDTH, Styles, entries_text, render, shown_words

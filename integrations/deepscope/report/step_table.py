@@ -12,7 +12,7 @@ import msgspec
 from deepscope.printable import printable
 from deepscope.quantities import count_text, share_text, time_text
 from deepscope.records import Profile, ServingPhase, ServingStep, Step, Stream, step_length_ns
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.table_column import ColumnOf, field
 
 PERCENTILES = (50, 90, 95, 99)

@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, count_text, number_text, rate_text, share_text, time_text
 from deepscope.records import Function, Line, Profile
-from deepscope.records.places import NO_LINE, short_place
+from deepscope.records.lines import NO_LINE
+from deepscope.records.source_files import short_place
 from deepscope.report.terminal import Style, Styles, TextColumn, cut_end, cut_start
 
 Unit = Literal["text", "place", "time", "bytes", "count", "share", "flops", "rate", "bandwidth"]

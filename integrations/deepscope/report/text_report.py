@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from deepscope.printable import printable
-from deepscope.quantities import count_text, number_text, share_text, time_text
+from deepscope.quantities import count_text, number_text, ranges, share_text, time_text
 from deepscope.records import Audit, Numbers, Profile, key_figures
-from deepscope.records.places import short_path
-from deepscope.records.ranges import ranges
+from deepscope.records.source_files import short_path
 from deepscope.report.columns import columns, outside_words
 from deepscope.report.critical_path import critical_entries
 from deepscope.report.filters import NO_FILTERS, Filters, part_words, row_words

@@ -15,7 +15,7 @@ import msgspec
 from deepscope.printable import printable
 from deepscope.quantities import share_text, time_text
 from deepscope.records import CompiledFunction, Profile, RunEpoch, RunPause, Step, WholeRun
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.table_column import ColumnOf, field
 
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")

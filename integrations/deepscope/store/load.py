@@ -14,9 +14,9 @@ from deepscope.analysis.peaks import given_peaks, peaks_of
 from deepscope.analysis.verdict import judge
 from deepscope.errors import DeepScopeError, OptionError, TraceError, in_words
 from deepscope.processes import Progress
+from deepscope.quantities import ranges
 from deepscope.records import DETAILS, PHASES, WHOLE, Detail, Profile, View
 from deepscope.records.merging import decoded
-from deepscope.records.ranges import ranges
 from deepscope.records.ranks import encoded_profile, merge_profiles
 from deepscope.store.cache import can_keep, load_kept, save
 from deepscope.store.companion_files import join_files_beside

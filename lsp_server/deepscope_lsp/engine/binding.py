@@ -10,9 +10,9 @@ from enum import Enum
 from pathlib import Path
 
 from deepscope.records import Line, Profile
+from deepscope.records.source_files import source_lines
 from deepscope.remap import LineMap
 from deepscope.remap.diff import is_same_text
-from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.answers import Standing
 from deepscope_lsp.engine.path_map import Locate
 from deepscope_lsp.engine.profile_index import FileIndex, ProfileIndex

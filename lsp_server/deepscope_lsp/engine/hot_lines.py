@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from deepscope.records import Line, Module, Numbers, cost_ns
-from deepscope.records.places import short_path
+from deepscope.records.source_files import short_path
 from deepscope_lsp.answers import (
     HOT_METRICS,
     HotAmount,

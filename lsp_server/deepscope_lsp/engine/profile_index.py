@@ -10,9 +10,9 @@ from functools import cached_property
 import msgspec
 
 from deepscope.records import Costs, CriticalLine, Function, Line, Numbers, Peaks, Profile, Top, step_length_ns
+from deepscope.records.source_files import source_lines
 from deepscope.report.call_paths import Depth
 from deepscope.report.line_tree import Node, below, fold_alike, merged_trees
-from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.call_tree import (
     NO_LINE,
     JoinedNode,

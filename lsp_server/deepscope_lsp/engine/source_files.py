@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from deepscope.records.source_files import source_lines
 from deepscope.remap import LineMap
-from deepscope.trace.source_lines import source_lines
 
 READ_LIMIT_BYTES = 16 << 20
 

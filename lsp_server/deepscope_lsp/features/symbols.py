@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types
 
 from deepscope.printable import printable
-from deepscope.records.places import short_path
+from deepscope.records.source_files import short_path
 from deepscope_lsp.answers import Caller
 from deepscope_lsp.engine.path_map import place_fields
 from deepscope_lsp.engine.wording import quantities

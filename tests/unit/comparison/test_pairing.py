@@ -7,8 +7,8 @@ import pytest
 from deepscope.comparison import pairing
 from deepscope.comparison.pairing import pair_files, pair_lines, relative_path
 from deepscope.records import Line, Numbers, Profile, Resolved, SourceFile, Totals, TraceInfo
+from deepscope.records.source_files import source_lines
 from deepscope.remap import diff
-from deepscope.trace.source_lines import source_lines
 
 TEXT = """import torch
 

@@ -15,7 +15,7 @@ from deepscope.dashboard.pages.lines import FileQuestion, FileText, file, line_l
 from deepscope.dashboard.pages.overview import overview
 from deepscope.errors import OptionError
 from deepscope.records import CallNode, Line, Part, PartKey, Partner, Profile, SourceFile
-from deepscope.records.tables import FrameworkPart
+from deepscope.records.lines import FrameworkPart
 from one_profile import OneProfile
 
 WEIGHTS = "/env/lib/python3.12/site-packages/torch/nn/modules/linear.py"

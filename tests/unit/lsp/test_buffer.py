@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lsprotocol import types
 
+from deepscope.records.source_files import source_lines
 from deepscope.remap import LineMap
-from deepscope.trace.source_lines import source_lines
 from deepscope_lsp.engine.source_files import Buffer
 from deepscope_lsp.positions import Units, apply_change, line_end, span, whole_line
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deepscope.records import SourceFile
-from deepscope.trace.source_lines import source_lines
+from deepscope.records.source_files import source_lines
 from deepscope_lsp.engine.path_map import FileMatch, PathMap, parts_of
 
 MODEL = "import torch\n\ndef forward(x):\n    return torch.relu(x)\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from deepscope.records.source_files import source_lines
 from deepscope.remap import LineMap
 from deepscope.remap.diff import is_meaningful, match_lines
 from deepscope.remap.line_map import pair_changed
-from deepscope.trace.source_lines import source_lines
 
 REAL_FILES = [Path(argparse.__file__), Path(random.__file__), Path(__file__)]
 NEW_LINES = ["", "    x = self.norm(x)", "    return x", "import torch", "# a note", "        loss.backward()", ")"]

@@ -19,7 +19,7 @@ from deepscope.mcp_server.answers import LONGEST, NOTICE
 from deepscope.mcp_server.server import make_server
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records import Profile, key_figures
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.comparison_report import comparison_object, step_words
 from deepscope.report.json_csv import report_object
 from deepscope.report.line_report import find_line, line_csv

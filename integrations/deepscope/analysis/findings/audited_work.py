@@ -11,7 +11,7 @@ from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding
-from deepscope.records.places import base_name
+from deepscope.records.source_files import base_name
 from deepscope.trace.arrays import nearest_to
 from deepscope.trace.format.audit import FORMAT, AuditAccount, OperatorUse
 from deepscope.trace.kinds import Kind

@@ -10,8 +10,8 @@ from functools import cached_property
 
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import Edit
+from deepscope.records.source_files import source_lines
 from deepscope.trace.model import Trace
-from deepscope.trace.source_lines import source_lines
 
 FUNCTIONS = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.numbers.arguments import Tensor, arguments
-from deepscope.records.ranges import listed, ranges
+from deepscope.quantities import listed, ranges
 from deepscope.trace.arrays import pick
 from deepscope.trace.communication import library_of
 from deepscope.trace.model import Int32, Int64, Trace

@@ -16,7 +16,7 @@ from deepscope.analysis.ownership.owners import Operators, joined_paths
 from deepscope.analysis.ownership.paths import PathBuilder, paths_of_forest
 from deepscope.analysis.tables.why import WorkCauses, why_of_calls
 from deepscope.records import NO_OPERATOR, Detail, Operator, OperatorInDetail
-from deepscope.records.tables import CALL_NUMBERS
+from deepscope.records.operators import CALL_NUMBERS
 from deepscope.trace.arrays import distinct_places, nearest, pick, sums_with_callees
 from deepscope.trace.kinds import OPERATOR_KINDS, Kind, operator_kind
 from deepscope.trace.model import Int64, Trace

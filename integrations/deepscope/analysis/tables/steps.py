@@ -17,7 +17,7 @@ from deepscope.analysis.numbers.work import idle, timeline, waits_by_line
 from deepscope.analysis.ownership.attribution import Attribution
 from deepscope.analysis.tables.collectives import CollectiveCalls
 from deepscope.records import PHASES, Kernel, Module, Operator, Phase, Step, StepTimes
-from deepscope.records.step_times import StepTable
+from deepscope.records.steps import StepTable
 from deepscope.trace.arrays import distinct_places, distinct_values, pick, position_in
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64

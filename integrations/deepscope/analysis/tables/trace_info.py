@@ -11,7 +11,7 @@ import msgspec
 from deepscope.analysis.tables.messages import listed_groups
 from deepscope.printable import without_secrets
 from deepscope.records import LineSource, TraceInfo
-from deepscope.records.places import base_name
+from deepscope.records.source_files import base_name
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP, Header
 from deepscope.trace.model import Trace
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from deepscope.capture.counters.sampler import CounterTrack
-from deepscope.records.places import base_name
+from deepscope.records.source_files import base_name
 from deepscope.trace.format.counters import PREFIX
 from deepscope.trace.format.header import Clock
 from deepscope.trace.format.span_names import (

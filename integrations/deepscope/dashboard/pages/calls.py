@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from deepscope.dashboard.page_answer import PageAnswer, key_of, place_words, whole_place, word
 from deepscope.records import Line, Profile
-from deepscope.records.places import NO_LINE
+from deepscope.records.lines import NO_LINE
 from deepscope.report.call_paths import node_path, subtree_sums
 from deepscope.report.event_names import readable
 from deepscope.report.line_tree import lines_of

@@ -10,7 +10,8 @@ from deepscope.dashboard.library import Library
 from deepscope.dashboard.page_answer import Choice, PageAnswer, title_of, whole_place, word
 from deepscope.errors import OptionError
 from deepscope.records import PartKey, Profile
-from deepscope.records.places import NO_LINE, base_name
+from deepscope.records.lines import NO_LINE
+from deepscope.records.source_files import base_name
 from deepscope.report.call_paths import Depth, FlameMetric, flame_tree
 from deepscope.report.event_names import place_name
 from deepscope.report.line_tree import NodeKind

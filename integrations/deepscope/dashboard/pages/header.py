@@ -11,8 +11,8 @@ from deepscope.dashboard.library import Library
 from deepscope.dashboard.page_answer import Choice, Fact, PageAnswer, Question, in_page_words, title_of, word
 from deepscope.errors import NoTraceError
 from deepscope.printable import without_secrets
+from deepscope.quantities import ranges
 from deepscope.records import Profile
-from deepscope.records.ranges import ranges
 from deepscope.store.runs import FoundRun
 
 

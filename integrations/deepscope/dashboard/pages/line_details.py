@@ -16,7 +16,7 @@ from deepscope.dashboard.pages.operators import rated_work
 from deepscope.errors import OptionError
 from deepscope.printable import printable
 from deepscope.records import Costs, Line, Numbers, Profile
-from deepscope.records.places import NO_LINE
+from deepscope.records.lines import NO_LINE
 from deepscope.report.event_names import place_name
 from deepscope.report.line_table import Sources, used_columns
 from deepscope.report.line_tree import Node, NodeKind, below, fold_alike, lines_of

@@ -21,7 +21,7 @@ from deepscope.dashboard.page_answer import (
 from deepscope.errors import OptionError
 from deepscope.printable import clipped, printable
 from deepscope.records import Costs, Line, Numbers, Profile, cost_ns
-from deepscope.records.places import path_below
+from deepscope.records.source_files import path_below
 from deepscope.report.line_table import (
     FUNCTION,
     VERDICT,

@@ -27,7 +27,7 @@ from deepscope.dashboard.pages.overview_parts import (
     work_of,
 )
 from deepscope.records import PHASES, Costs, Line, Profile, cost_ns, key_figures
-from deepscope.records.tables import Section
+from deepscope.records.steps import Section
 from deepscope.report.findings import without_findings
 from deepscope.report.line_table import Sources, without_framework
 from deepscope.report.run_verdict import run_verdict

@@ -32,7 +32,7 @@ from deepscope.dashboard.timeline.details import facts_of, links_of
 from deepscope.dashboard.timeline.tracks import Placement, place_on_tracks, rows_of
 from deepscope.printable import clipped, printable
 from deepscope.records import PHASES
-from deepscope.records.places import base_name, installed_path, path_below
+from deepscope.records.source_files import base_name, installed_path, path_below
 from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.format.span_names import MODULE_TITLE, STEP_PREFIX
 from deepscope.trace.kinds import Kind

@@ -28,7 +28,7 @@ from deepscope.dashboard.timeline.counters import change_in
 from deepscope.dashboard.timeline.detail_levels import covered_before, ranges
 from deepscope.errors import OptionError
 from deepscope.printable import clipped, printable
-from deepscope.records.places import NO_LINE
+from deepscope.records.lines import NO_LINE
 from deepscope.trace.arrays import distinct_places
 from deepscope.trace.model import Int64
 

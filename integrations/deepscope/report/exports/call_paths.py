@@ -10,7 +10,8 @@ from typing import Any
 
 from deepscope.printable import printable
 from deepscope.records import PartKey, Profile
-from deepscope.records.places import NO_LINE, short_path, short_place
+from deepscope.records.lines import NO_LINE
+from deepscope.records.source_files import short_path, short_place
 from deepscope.report.call_paths import Depth, FlameMetric, Metric, Stack, stacks
 from deepscope.report.event_names import measured_words, place_name
 

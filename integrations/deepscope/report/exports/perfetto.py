@@ -18,7 +18,8 @@ from deepscope.analysis.ownership.attribution import OwnedWork
 from deepscope.analysis.tables.memory import memory_table
 from deepscope.printable import printable
 from deepscope.records import PHASES
-from deepscope.records.places import NO_LINE, short_place
+from deepscope.records.lines import NO_LINE
+from deepscope.records.source_files import short_place
 from deepscope.report.event_names import readable
 from deepscope.store.load import recorded_rank
 from deepscope.trace.arrays import distinct_places, distinct_values

@@ -16,7 +16,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.event_tables import EVENT_TABLES, event_table
 from deepscope.records import Profile
 from deepscope.records.columns import ColumnTable, RecordColumn, column_table, table_names
-from deepscope.records.frames import arrow_table, import_extra
+from deepscope.records.interchange import arrow_table, import_extra
 from deepscope.report.json_csv import cell
 from deepscope.store.load import recorded_rank
 

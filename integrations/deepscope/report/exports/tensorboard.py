@@ -18,7 +18,7 @@ from deepscope.analysis.tables.counters import levels
 from deepscope.analysis.tables.memory import device_name
 from deepscope.analysis.tables.steps import step_table
 from deepscope.records import Step
-from deepscope.records.frames import import_extra
+from deepscope.records.interchange import import_extra
 from deepscope.store.load import recorded_rank
 from deepscope.trace.model import Int64, Trace
 

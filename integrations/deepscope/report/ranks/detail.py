@@ -9,7 +9,7 @@ from deepscope.printable import printable
 from deepscope.quantities import number_text, time_text
 from deepscope.ranks.detail import NumberComparison, RankDetail
 from deepscope.ranks.results import RanksReport
-from deepscope.records.places import short_path
+from deepscope.records.source_files import short_path
 from deepscope.report.event_names import readable
 from deepscope.report.ranks.sentences import above_text, collective_name, late_entries, step_unit
 from deepscope.report.ranks.tables import CLOCK_COLUMNS, COLLECTIVE_COLUMNS, FROM_TO, PAIR_COLUMNS, RANK, line_column

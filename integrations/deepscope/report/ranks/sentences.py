@@ -10,7 +10,7 @@ from deepscope.printable import printable
 from deepscope.quantities import number_text, share_text, time_text
 from deepscope.ranks.ended_ranks import Ends, end_sentences
 from deepscope.ranks.results import Cause, RankFigure, RanksReport, Straggler
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 
 CAUSES: dict[Cause, str] = {
     "hardware": "slower hardware",

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from deepscope.ranks.results import CollectiveRow, LinkRow, RankRow, RanksReport
-from deepscope.records.places import short_place
+from deepscope.records.source_files import short_place
 from deepscope.report.event_names import readable
 from deepscope.report.ranks.heat_map import LEVELS, level
 from deepscope.report.ranks.sentences import CAUSES, collective_name, group_name, median_own

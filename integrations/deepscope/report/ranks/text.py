@@ -7,11 +7,10 @@ from statistics import median
 from typing import Any
 
 from deepscope.printable import printable
-from deepscope.quantities import time_text
+from deepscope.quantities import ranges, time_text
 from deepscope.ranks.results import RankRow, RanksReport
 from deepscope.ranks.straggler_finding import clause
-from deepscope.records.places import short_path
-from deepscope.records.ranges import ranges
+from deepscope.records.source_files import short_path
 from deepscope.report.columns import outside_words
 from deepscope.report.ranks.heat_map import fits, heat_map, pair_matrix
 from deepscope.report.ranks.json_csv import rows_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from deepscope.analysis.verdict import Reason
 from deepscope.quantities import TIMES, spaced
 from deepscope.records import Finding, Function, Line, Numbers, Profile, Top, cost_ns
-from deepscope.records.places import short_path, short_place
+from deepscope.records.source_files import short_path, short_place
 from deepscope.report import markdown
 from deepscope.report.event_names import place_name, readable
 from deepscope.report.line_tree import Node, main_branch

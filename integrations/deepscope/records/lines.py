@@ -1,11 +1,9 @@
-"""What owns work: lines, functions and modules, and the paths of calls that lead to lines."""
+"""What owns work: lines, functions and modules; the call tree that leads to lines, and the parts below it."""
 
 from __future__ import annotations
 
-import os
 import re
-from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -23,47 +21,10 @@ from deepscope.records.merging import (
     table,
     to_be_judged,
 )
-from deepscope.records.numbers import Numbers
-from deepscope.records.why import Verdict, Why
-
-_INSTALLED = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
+from deepscope.records.numbers import Numbers, Verdict, Why
 
 NO_LINE = "(no user line)"
 """What the work is called that reached no line of the user's."""
-
-
-def short_path(path: str, root: str = "") -> str:
-    """A path relative to the recorded project root, else to the current folder, else to the installed packages."""
-    if root and (inner := path_below(path, root)):
-        return inner
-    with suppress(OSError):  # the current folder may have been removed
-        # Compared as text, with the trace's own separators.
-        if inner := path_below(path, os.getcwd()):  # noqa: PTH109
-            return inner
-    return installed_path(path)
-
-
-def installed_path(path: str) -> str:
-    """The path from the installed packages on; as it is where it lies elsewhere."""
-    return _INSTALLED.sub("", path)
-
-
-def base_name(path: str) -> str:
-    """The last part of a path of any system: `train.py`."""
-    return path.replace("\\", "/").rpartition("/")[2]
-
-
-def short_place(file: str, line: int, root: str = "") -> str:
-    """`train.py:46`: a line, with its file as `short_path` has it."""
-    return f"{short_path(file, root)}:{line}"
-
-
-def path_below(path: str, root: str) -> str:
-    """The path from a folder on; "" where it does not lie in it. Compared as text, on any system."""
-    root = root.rstrip("/\\")
-    if path.startswith(root) and path[len(root) : len(root) + 1] in {"/", "\\"}:
-        return path[len(root) + 1 :]
-    return ""
 
 
 class Top(msgspec.Struct, array_like=True):
@@ -172,3 +133,64 @@ class CallNode(msgspec.Struct, array_like=True):
     self_device_ns: Sum
     self_cpu_ns: Sum
     backward_device_ns: Sum = 0
+
+
+_NUMBERED = re.compile(r"(?<![^.])\d+(?![^.])")
+"""A component of a module's path that is a number: the 3 of `encoder.layers.3.mlp`."""
+
+
+PartKind = Literal["module", "library", "operator", "kernel", "other"]
+
+
+def without_numbers(path: str) -> str:
+    """A module's path with `*` for each component that is a number."""
+    return _NUMBERED.sub("*", path)
+
+
+class PartKey(msgspec.Struct, array_like=True, frozen=True):
+    """What a part is: many parts are of one place."""
+
+    kind: First[PartKind]
+    name: First[str]
+    """A module's dotted path (its class where the trace has no paths), a library function's name, an operator's or a
+    kernel's own name; "" for other."""
+    file: First[str] = ""
+    """Of a module the file that defines its class, of a library line its file; "" where none is known."""
+    line: First[int] = 0
+    """1-based; 0 where none is known. Of a module the first line of its `forward`."""
+
+    @property
+    def alike(self) -> PartKey:
+        """The place of all modules whose paths differ in numbers alone (`encoder.layers.*.mlp`); any other as it is."""
+        return msgspec.structs.replace(self, name=without_numbers(self.name)) if self.kind == "module" else self
+
+
+class Part(msgspec.Struct, array_like=True):
+    """A node of the trees below the nodes of the call tree."""
+
+    call: First[int]
+    """Index in `Profile.call_tree` of the node whose work it is a part of."""
+    parent: First[int]
+    """Index in `Profile.parts`; -1 where it stands directly below the call tree's node."""
+    place: First[int]
+    """Index in `Profile.places`."""
+    self_device_ns: Sum = 0
+    """In no part below it. The parts of a node of the call tree that has any sum to its `self_device_ns`."""
+    backward_device_ns: Sum = 0
+    """Part of `self_device_ns`."""
+    calls: Sum = 0
+    """Runs in which work was done, each in one call path; of a kernel its launches, of other the sum over what it
+    stands for."""
+
+
+class FrameworkPart(msgspec.Struct, kw_only=True):
+    """One of the things that a framework does between the user's lines, where a line calls its loop."""
+
+    framework: First[str]
+    part: First[str]
+    """`loops`, `logging`, `checkpoints`, `callback EarlyStopping`."""
+    file: First[str]
+    line: First[int]
+    """The line that calls the loop; `cost_ns` there is with it."""
+    cost_ns: Sum
+    """The sum over the parts of a line is its `framework_ns`."""

@@ -1,79 +1,19 @@
-"""Where work runs: the threads of the host and the streams of devices; and the collectives between ranks."""
+"""Collectives by kind, process group, element type and size, and each call of them."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
-from deepscope.records.merging import First, Largest, RankRecords, Smallest, Sum, merged_by
-
-ThreadRole = Literal["training", "autograd", "other"]
-
-
-class HostThread(msgspec.Struct, kw_only=True):
-    """One thread of the CPU. Its time is divided: the next five from `operator_ns` on sum to `span_ns`."""
-
-    role: First[ThreadRole]
-    number: First[int]
-    """Of the threads with this role, by the start of the first event. Threads of several ranks that agree in both are
-    one row."""
-    process: First[str]
-    thread: First[str]
-    """As the trace has them; of several ranks, the first one's."""
-    name: First[str]
-    threads: Sum = 1
-    """How many ranks have it."""
-    span_ns: Sum
-    """From its first event to the end of its last; within the step, if one is chosen."""
-    operator_ns: Sum
-    """In operators, calls of the runtime in them left out."""
-    runtime_ns: Sum
-    """In calls of the device's runtime."""
-    python_ns: Sum
-    """In lines, frames or modules, and in nothing of the above."""
-    annotation_ns: Sum
-    """In annotations alone."""
-    rest_ns: Sum
-    """In nothing that is recorded."""
-    operators: Sum
-    """Operators that were started, nested ones too."""
-    runtime_calls: Sum
-    launches: Sum
-    """Kernels launched from it."""
-    device_ns: Sum
-    """Device work launched from it (`cpu_self`: its operators' own time)."""
-    wait_ns: Sum
-
-
-class Stream(msgspec.Struct, kw_only=True):
-    """One stream of a device. Work belongs to the step of its launch; `busy_ns` and what follows lie in the window."""
-
-    device: First[int]
-    stream: First[int]
-    device_ns: Sum
-    """Sum of durations of its work."""
-    kernel_ns: Sum
-    copy_ns: Sum
-    fill_ns: Sum
-    collective_ns: Sum
-    """The four sum to `device_ns`."""
-    kernels: Sum
-    copies: Sum
-    fills: Sum
-    collectives: Sum
-    busy_ns: Sum
-    """Union of its work."""
-    overlapped_ns: Sum
-    """The part of it during which another stream of the device works, too."""
-    idle_ns: Sum
-    """The rest of the window."""
-    host_wait_ns: Sum
-    """Gaps before work that was launched after the work before had ended; these three as HTA defines them."""
-    kernel_wait_ns: Sum
-    """Other gaps shorter than 30 µs."""
-    other_wait_ns: Sum
-
+from deepscope.records.merging import (
+    First,
+    Largest,
+    RankRecords,
+    Smallest,
+    Sum,
+    merged_by,
+)
 
 TOGETHER = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
 """Collectives in which each rank needs the data of each, so that all leave at one time."""
@@ -154,3 +94,24 @@ class Collective(msgspec.Struct, kw_only=True):
         """The part in which a rank waits for the others; None where that cannot be told."""
         transfer = self.transfer_ns
         return None if transfer is None else self.time_ns - transfer
+
+
+class CollectiveCall(msgspec.Struct, array_like=True):
+    """One call: a kernel of a device, or a span of the CPU."""
+
+    start_ns: First[int]
+    """Nanoseconds since the epoch, by the rank's own clock."""
+    end_ns: First[int]
+    """By the same clock."""
+    step: First[int]
+    """The number of the step that launched it; -1 for none."""
+    collective: First[int]
+    """Index in `Profile.collectives`: its kind, process group, type and size."""
+    sequence: First[int]
+    """torch's number of the call in its process group (`Seq`); -1 where the trace does not tell."""
+    peer: First[int]
+    """Of a point-to-point message: the other rank, by its number in the whole run; -1 for collectives or if unknown."""
+    line: First[int]
+    """Index in `Profile.lines` of the line that owns it; -1 for none."""
+    size_bytes: First[int] = 0
+    """Of its message; 0 where the trace does not tell."""

@@ -1,4 +1,4 @@
-"""Operators, kernels, steps and phases."""
+"""What the time of steps goes to: each step, phases, the overview, the critical path, and what a rank does itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from deepscope.records.merging import (
-    Either,
     First,
     Largest,
     RankRecords,
@@ -18,128 +17,10 @@ from deepscope.records.merging import (
     largest_first,
     merged_by,
     of_largest,
-    quotient,
     record,
-    smallest_known,
     spread_of,
     table,
-    to_be_judged,
 )
-from deepscope.records.why import Verdict, Why
-
-NO_OPERATOR = "(no operator)"
-"""The row of device work that no operator launched."""
-KernelKind = Literal["kernel", "memcpy", "memset", "collective"]
-
-
-class Operator(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One operator by name."""
-
-    name: First[str]
-    calls: Sum
-    self_device_ns: Sum
-    total_device_ns: Sum
-    self_cpu_ns: Sum
-    total_cpu_ns: Sum
-    flops: Sum = 0
-    calls_without_flops: Sum = 0
-    """Calls that multiply, and have no formula or arguments that do not tell."""
-    moved_bytes: Sum = 0
-    """The least that its work must move, where that is known."""
-    allocated_bytes: Sum = 0
-    """Taken while it was the innermost operator."""
-    tensor_core_self_ns: Sum = 0
-    """The part of `self_device_ns` in kernels that use tensor cores, as their names tell."""
-    tensor_core_total_ns: Sum = 0
-    tensor_core_eligible: Either = False
-    """Whether it, or an operator that it calls, could use them."""
-    verdict: Annotated[Verdict, merged_by(to_be_judged)] = ""
-    """What holds its work back; set when a profile is loaded."""
-    why: Annotated[Why, merged_by(record)] = msgspec.field(default_factory=Why)
-    """The time of its work by cause; where its FLOPs are those of operators that it calls, of their work, too."""
-
-
-class OperatorInDetail(Operator, kw_only=True, omit_defaults=True):
-    """An operator by the shapes of its arguments, by the lines that led to it, or by both.
-
-    Over the rows of one name all sums are those of its `Operator`.
-    """
-
-    in_shapes: First[str] = ""
-    """Of the arguments, as JSON: `[[64, 512], [512], []]`, `[]` for what is no tensor; "" where the trace has none."""
-    stack: First[str] = ""
-    """The user's lines, the innermost first, as traces write them: `train.py(12): main;…`."""
-    dtypes: Annotated[str, merged_by(of_largest("calls"))] = ""
-    """Of the arguments, as JSON, as most calls have them; "" where the trace does not tell."""
-    out_shapes: Annotated[str, merged_by(of_largest("calls"))] = ""
-    """Of the results, as JSON, where the operator's family has a formula; "" elsewhere."""
-    kind_total_device_ns: Sum = 0
-    """The part of `total_device_ns` in calls that are in no other one of their kind: over the operators of a kind they
-    sum to its total. The same of CPU time."""
-    kind_total_cpu_ns: Sum = 0
-    max_self_device_ns: Largest = 0
-    """Of a single call; so are the next ones."""
-    max_total_device_ns: Largest = 0
-    max_self_cpu_ns: Largest = 0
-    max_total_cpu_ns: Largest = 0
-    max_flops: Largest = 0
-    max_moved_bytes: Largest = 0
-    max_allocated_bytes: Largest = 0
-
-
-CALL_NUMBERS = tuple(
-    name.removeprefix("max_") for name in OperatorInDetail.__struct_fields__ if name.startswith("max_")
-)
-"""Numbers of each call of an operator: their sums are fields of `Operator`, their maxima of `OperatorInDetail`."""
-
-
-class Kernel(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One kind of device work by name."""
-
-    name: First[str]
-    kind: First[KernelKind]
-    calls: Sum
-    device_ns: Sum
-    mean_ns: Annotated[int, merged_by(quotient("device_ns", "calls"))]
-    max_ns: Largest
-    min_ns: Smallest = 0
-    operator: Annotated[str, merged_by(of_largest("device_ns"))] = ""
-    """The operator that launches most of it."""
-    file: Annotated[str, merged_by(of_largest("device_ns"))] = ""
-    """The line that launches most of it; "" for none."""
-    line: Annotated[int, merged_by(of_largest("device_ns"))] = 0
-    uses_tensor_cores: Either = False
-    """As its name tells."""
-    grid: Annotated[str, merged_by(of_largest("calls"))] = ""
-    """As most launches have it, `[64, 1, 1]`; "" where the trace does not tell. So is the block."""
-    block: Annotated[str, merged_by(of_largest("calls"))] = ""
-    min_blocks: Annotated[int, merged_by(smallest_known)] = 0
-    """Of the grid of a single launch; 0 where the trace does not tell. So are the next ones."""
-    max_blocks: Largest = 0
-    min_threads: Annotated[int, merged_by(smallest_known)] = 0
-    """Of a block."""
-    max_threads: Largest = 0
-    min_registers: Annotated[int, merged_by(smallest_known)] = 0
-    """Of a thread."""
-    max_registers: Largest = 0
-    min_shared_memory_bytes: Smallest = 0
-    """Of a block."""
-    max_shared_memory_bytes: Largest = 0
-    occupied_ns: Sum = 0
-    """Time times the estimated share of the warps that the device can hold."""
-    occupancy_known_ns: Sum = 0
-    """Time of which that share is known."""
-    sm_blocks_ns: Sum = 0
-    """Time times blocks a multiprocessor."""
-    sm_blocks_known_ns: Sum = 0
-    """Time of which these are known."""
-    launched: Sum = 0
-    """Pieces of work whose launch is known; of them are the next three."""
-    delay_ns: Sum = 0
-    """From the start of the launching call to the start on the device."""
-    max_delay_ns: Largest = 0
-    queued: Sum = 0
-    """Work of the same device that was launched before, and not finished, at the launch."""
 
 
 class Step(msgspec.Struct, kw_only=True):
@@ -237,19 +118,6 @@ class Phase(msgspec.Struct, kw_only=True):
     calls: Sum = 0
 
 
-class FrameworkPart(msgspec.Struct, kw_only=True):
-    """One of the things that a framework does between the user's lines, where a line calls its loop."""
-
-    framework: First[str]
-    part: First[str]
-    """`loops`, `logging`, `checkpoints`, `callback EarlyStopping`."""
-    file: First[str]
-    line: First[int]
-    """The line that calls the loop; `cost_ns` there is with it."""
-    cost_ns: Sum
-    """The sum over the parts of a line is its `framework_ns`."""
-
-
 Section = Literal["step", "span", "overlap", "idle", "device"]
 
 
@@ -304,27 +172,6 @@ class OwnTimes(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The part of it in communication, on the critical path."""
     lines: First[list[OwnLine]] = []
     """The longest first; then those of no line and of all other lines."""
-
-
-class CollectiveCall(msgspec.Struct, array_like=True):
-    """One call: a kernel of a device, or a span of the CPU."""
-
-    start_ns: First[int]
-    """Nanoseconds since the epoch, by the rank's own clock."""
-    end_ns: First[int]
-    """By the same clock."""
-    step: First[int]
-    """The number of the step that launched it; -1 for none."""
-    collective: First[int]
-    """Index in `Profile.collectives`: its kind, process group, type and size."""
-    sequence: First[int]
-    """torch's number of the call in its process group (`Seq`); -1 where the trace does not tell."""
-    peer: First[int]
-    """Of a point-to-point message: the other rank, by its number in the whole run; -1 for collectives or if unknown."""
-    line: First[int]
-    """Index in `Profile.lines` of the line that owns it; -1 for none."""
-    size_bytes: First[int] = 0
-    """Of its message; 0 where the trace does not tell."""
 
 
 def _sum_of_known(group: RankRecords[Any], field: str) -> int | None:
@@ -383,3 +230,33 @@ class CriticalPath(CriticalTimes, kw_only=True):
     others: Annotated[CriticalTimes, merged_by(record)] = msgspec.field(default_factory=CriticalTimes)
     """All other lines together."""
     no_line: Annotated[CriticalTimes, merged_by(record)] = msgspec.field(default_factory=CriticalTimes)
+
+
+StepTable = Literal["lines", "operators", "kernels", "modules"]
+
+ROW_KEYS: dict[StepTable, tuple[str, ...]] = {
+    "lines": ("file", "line", "function", "exact"),
+    "operators": ("name",),
+    "kernels": ("name", "kind"),
+    "modules": ("path", "class_name"),
+}
+"""What names a row of each table."""
+
+
+_Times = Annotated[dict[int, int], merged_by(keys_summed)]
+
+
+class StepTimes(msgspec.Struct, array_like=True):
+    """One row's time by step. What it had outside the steps is the rest of its number.
+
+    A block is `Profile.steps_per_block` steps with neighbouring numbers; its key is their number divided by that many,
+    rounded down. A block without time is left out.
+    """
+
+    table: First[StepTable]
+    row: First[int]
+    """Index in that table of the profile; -1 for the work of no line."""
+    device_ns: _Times
+    """Block → part of `self_device_ns` (of a kernel, of `device_ns`)."""
+    beside_ns: _Times = {}
+    """Of a line: block → part of `idle_ns` or, where the CPU is the device, of `python_ns`: the rest of its cost."""

@@ -5,7 +5,7 @@ import tokenize
 
 import pytest
 
-from deepscope.trace.source_lines import source_lines
+from deepscope.records.source_files import source_lines
 
 
 @pytest.mark.parametrize(

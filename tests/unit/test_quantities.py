@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.records.ranges import listed, ranges
+from deepscope.quantities import listed, ranges
 
 
 @pytest.mark.parametrize("numbers", [[], [0], [0, 1, 2, 3, 7], [5, 3, 3, 900], list(range(1024))])
