@@ -8,26 +8,28 @@ import multiprocessing
 import os
 import pickle
 import random
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 import torch
 
 from deepscope.capture.program import Program
 from deepscope.errors import ProgramError
-from deepscope.trials.child.loaders import Loaders
-from deepscope.trials.child.losses import SEED, Roots, Rounding
+from deepscope.trials.child.facts import FactCollector
 from deepscope.trials.child.program import ImportActions, OutermostModules, RemedyHooks
-from deepscope.trials.child.seen import Seen, Writes
-from deepscope.trials.child.steps import StepClock
+from deepscope.trials.child.steps import SEED, BackwardRoots, RoundingNoise, StepClock
 from deepscope.trials.messages import STANDS_FOR, Answer, Request
 from deepscope.trials.remedies import REMEDIES
 
 _WORDS = 300
 """So much of an error's text is told."""
+_MOST = 50
+"""Files outside the scratch folder that are listed."""
+_WRITES = os.O_WRONLY | os.O_RDWR
 
 
 class ProgramRun:
@@ -40,23 +42,22 @@ class ProgramRun:
         self.clock = StepClock(
             warmup=request.warmup, steps=request.steps, seconds=request.seconds, on_end=lambda: self.end("")
         )
-        self.roots, self.loaders, self.modules, self.imports = Roots(), Loaders(), OutermostModules(), ImportActions()
-        self.seen = Seen(loaders=self.loaders, modules=self.modules, clock=self.clock)
+        self.roots, self.modules, self.imports = BackwardRoots(), OutermostModules(), ImportActions()
+        self.facts = FactCollector(modules=self.modules, clock=self.clock)
         temporary = (request.folder, str(Path(request.answer).parent))
-        self.writes = Writes(Path(request.folder), temporary)
+        self.files = WrittenFiles(Path(request.folder), temporary)
         self.hooks: dict[str, RemedyHooks] = {}
 
     def start(self) -> None:
         """Put everything in place, remedies last: they are what the program meets first."""
         self.imports.start()
         self.roots.start()
-        self.roots.at_first(self.seen.at_backward)
-        self.loaders.start()
-        self.seen.start(self.imports)
+        self.roots.at_first(self.facts.at_backward)
+        self.facts.start(self.imports)
         self.clock.start()
         self.clock.while_warming(self.modules.stop)
         if self.request.rounding:
-            noise = Rounding(self.request.rounding)
+            noise = RoundingNoise(self.request.rounding)
             self.modules.listen(noise.change_module)
             noise.start(self.clock)
         for change in self.request.changes:
@@ -67,7 +68,7 @@ class ProgramRun:
         for change in reversed(self.request.changes):  # a later one sees what those before it have set
             REMEDIES[change.remedy].apply(change.settings, self.hooks[change.remedy])
         self.modules.start()
-        self.writes.start()
+        self.files.start()
 
     def _refuse(self, name: str, reason: str) -> None:
         self._refused[name] = reason
@@ -82,11 +83,11 @@ class ProgramRun:
             marks=self.clock.marks,
             losses=self.roots.read(),
             random_state=_random_state(),
-            samples=self.loaders.samples(),
-            facts=self.seen.facts(None if self.request.is_module else Path(self.request.target)),
+            samples=self.facts.loaders.samples(),
+            facts=self.facts.collected(None if self.request.is_module else Path(self.request.target)),
             applied=[name for name, hooks in self.hooks.items() if hooks.is_applied],
             refused=self._refused,
-            written=list(self.writes.outside),
+            written=list(self.files.outside),
             outside=_outside(self.request.folder),
             error=error,
         )
@@ -99,6 +100,60 @@ class ProgramRun:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+class WrittenFiles:
+    """Hears of each file that Python opens, before it does."""
+
+    def __init__(self, folder: Path, others: tuple[str, ...]) -> None:
+        self._folder = str(folder)
+        self._ours = (self._folder + os.sep, *others, "/dev/", "/proc/", "/sys/")
+        self._is_busy = False
+        self.outside: dict[str, None] = {}
+
+    def start(self) -> None:
+        """Begin to hear; Python has no way to end it, and this process has nothing else to do."""
+        sys.addaudithook(self._heard)
+        save = torch.save
+
+        def saved(thing: Any, file: Any, *arguments: Any, **keywords: Any) -> Any:
+            if isinstance(file, (str, os.PathLike)):  # C++ opens it
+                self._opened(os.fspath(file), is_emptied=True)
+            return save(thing, file, *arguments, **keywords)
+
+        torch.save = saved
+
+    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, mode, flags = arguments
+            is_written = any(one in mode for one in "wax+") if isinstance(mode, str) else bool(flags & _WRITES)
+            if is_written and isinstance(path, (str, bytes, os.PathLike)):
+                is_emptied = "w" in mode if isinstance(mode, str) else bool(flags & os.O_TRUNC)
+                self._opened(os.fsdecode(path), is_emptied=is_emptied)
+        elif event == "sqlite3.connect" and isinstance(arguments[0], (str, bytes)):
+            self._opened(os.fsdecode(arguments[0]), is_emptied=False)
+
+    def _opened(self, name: str, *, is_emptied: bool) -> None:
+        if self._is_busy:
+            return
+        self._is_busy = True
+        try:
+            with suppress(OSError, ValueError):
+                self._prepare(os.path.abspath(name), is_emptied=is_emptied)  # noqa: PTH100  links stay links
+        finally:
+            self._is_busy = False
+
+    def _prepare(self, path: str, *, is_emptied: bool) -> None:
+        is_inside = path.startswith(self._folder + os.sep)
+        if is_inside and os.path.islink(path):  # noqa: PTH114  called for each file that is written
+            source = os.path.realpath(path)
+            os.unlink(path)  # noqa: PTH108
+            if not is_emptied:
+                shutil.copyfile(source, path)
+        elif len(self.outside) < _MOST:
+            real = os.path.realpath(path)
+            if not real.startswith(self._ours):
+                self.outside[real] = None
 
 
 def _random_state() -> str:

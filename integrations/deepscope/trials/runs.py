@@ -48,7 +48,7 @@ def make_view(
 
     Folders are real, so what is written beside the program stays in the scratch folder. Small files are copies. Larger
     ones are links: Python's own `open` and `torch.save` put a copy, or the new file, in the place of a link that they
-    write to (`child/seen.py`). Folders of very many files are linked as a whole.
+    write to (`one_run.py`). Folders of very many files are linked as a whole.
 
     Args:
         source: the user's folder.

@@ -1,42 +1,44 @@
-"""Facts of a program, gathered while it runs: settings that it makes, optimizers, modules, its Trainer."""
+"""Facts of a program, gathered while it runs: its settings, data loaders, optimizers, modules and Trainer."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import inspect
-import os
-import shutil
-import sys
-from collections.abc import Callable
-from contextlib import suppress
+import multiprocessing
+import pickle
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import torch
+from torch.utils.data import IterableDataset, dataloader
 
 from deepscope.processes import cores
-from deepscope.trials.child.loaders import Loaders
 from deepscope.trials.child.program import ImportActions, OutermostModules, is_compiled
 from deepscope.trials.child.steps import StepClock
 from deepscope.trials.messages import (
     TRAINERS,
     DistributedFacts,
+    LoaderFacts,
     ModuleFacts,
     OptimizerFacts,
     ProgramFacts,
     TrainerFacts,
 )
 
+_DEPTH = 3
+"""Of nested lists and dicts in which tensors are looked for."""
 _EVALUATION = ("lightning.pytorch.loops.evaluation_loop", "pytorch_lightning.loops.evaluation_loop")
 
 
-class Seen:
-    """What a run shows of its program; `facts` sums it up."""
+class FactCollector:
+    """What a run shows of its program; `collected` sums it up."""
 
-    def __init__(self, *, loaders: Loaders, modules: OutermostModules, clock: StepClock) -> None:
-        self._loaders, self._modules, self._clock = loaders, modules, clock
+    def __init__(self, *, modules: OutermostModules, clock: StepClock) -> None:
+        self.loaders = Loaders()
+        self._modules, self._clock = modules, clock
         self._zeroes_in_place = False
         self._has_anomaly_detection = self._checks_distributions = False
         self._trainer: Any = None
@@ -46,6 +48,7 @@ class Seen:
 
     def start(self, imports: ImportActions) -> None:
         """Wrap what tells of itself nowhere else."""
+        self.loaders.start()
         for kind in (torch.optim.Optimizer, torch.nn.Module):
             kind.zero_grad = self._watched(kind.zero_grad)
         for name in TRAINERS:
@@ -105,7 +108,7 @@ class Seen:
 
         _call_after_init(kind, keep)
 
-    def facts(self, program: Path | None) -> ProgramFacts:
+    def collected(self, program: Path | None) -> ProgramFacts:
         """All of it, at the end of the run."""
         has_cuda = torch.cuda.is_initialized()
         cudnn = torch.backends.cudnn
@@ -121,7 +124,7 @@ class Seen:
             checks_distributions=self._checks_distributions,
             zeroes_in_place=self._zeroes_in_place,
             is_guarded=program is None or _is_guarded(program),
-            loaders=self._loaders.facts(),
+            loaders=self.loaders.facts(),
             optimizers=[_optimizer_facts(one) for one in self._clock.optimizers],
             modules=[self._early.get(id(one)) or _module_facts(one, self._modules) for one in self._modules.found],
             trainer=None if self._trainer is None else self._trainer_facts(),
@@ -189,60 +192,111 @@ def _is_guarded(program: Path) -> bool:
     return any(isinstance(one, ast.If) and "__name__" in ast.dump(one.test) for one in tree.body)
 
 
-_MOST = 50
-"""Files outside the scratch folder that are listed."""
-_WRITES = os.O_WRONLY | os.O_RDWR
+class Loaders:
+    """Facts of each loader that is iterated over, in order, and hashes of what its first iterator asks for."""
 
-
-class Writes:
-    """Hears of each file that Python opens, before it does."""
-
-    def __init__(self, folder: Path, others: tuple[str, ...]) -> None:
-        self._folder = str(folder)
-        self._ours = (self._folder + os.sep, *others, "/dev/", "/proc/", "/sys/")
-        self._is_busy = False
-        self.outside: dict[str, None] = {}
+    def __init__(self) -> None:
+        self._loaders: dict[int, tuple[Any, LoaderFacts, list[int]]] = {}
 
     def start(self) -> None:
-        """Begin to hear; Python has no way to end it, and this process has nothing else to do."""
-        sys.addaudithook(self._heard)
-        save = torch.save
+        """Wrap torch's iterators, which every loader makes."""
+        kind: Any = dataloader._BaseDataLoaderIter
+        begin, next_index, next_batch = kind.__init__, kind._next_index, kind.__next__
+        loaders = self._loaders
 
-        def saved(thing: Any, file: Any, *arguments: Any, **keywords: Any) -> Any:
-            if isinstance(file, (str, os.PathLike)):  # C++ opens it
-                self._opened(os.fspath(file), is_emptied=True)
-            return save(thing, file, *arguments, **keywords)
+        def made(iterator: Any, loader: Any) -> None:
+            entry = loaders.setdefault(id(loader), (loader, loader_facts(loader), []))
+            entry[1].iterators += 1
+            iterator._deepscope_entry = entry
+            begin(iterator, loader)
 
-        torch.save = saved
+        def asked(iterator: Any) -> Any:
+            index = next_index(iterator)
+            _, facts, hashes = iterator._deepscope_entry
+            if facts.iterators == 1:
+                hashes.append(index_hash(index))
+            return index
 
-    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open":
-            path, mode, flags = arguments
-            is_written = any(one in mode for one in "wax+") if isinstance(mode, str) else bool(flags & _WRITES)
-            if is_written and isinstance(path, (str, bytes, os.PathLike)):
-                is_emptied = "w" in mode if isinstance(mode, str) else bool(flags & os.O_TRUNC)
-                self._opened(os.fsdecode(path), is_emptied=is_emptied)
-        elif event == "sqlite3.connect" and isinstance(arguments[0], (str, bytes)):
-            self._opened(os.fsdecode(arguments[0]), is_emptied=False)
+        def given(iterator: Any) -> Any:
+            batch = next_batch(iterator)
+            facts = iterator._deepscope_entry[1]
+            facts.batches += 1
+            if facts.batches == 1 and not facts.pin_memory:
+                facts.device = next((one.device.type for one in tensors(batch)), "cpu")
+            return batch
 
-    def _opened(self, name: str, *, is_emptied: bool) -> None:
-        if self._is_busy:
-            return
-        self._is_busy = True
+        kind.__init__, kind._next_index, kind.__next__ = made, asked, given
+
+    def facts(self) -> list[LoaderFacts]:
+        """Of all loaders that were iterated over."""
+        return [facts for _, facts, _ in self._loaders.values()]
+
+    def samples(self) -> list[list[int]]:
+        """The hashes of each loader's batches."""
+        return [hashes for _, _, hashes in self._loaders.values()]
+
+
+def index_hash(index: Any) -> int:
+    """Of a batch's indices, the same in every process; 0 for what has no hash."""
+    try:
+        return hash(tuple(index) if isinstance(index, list) else index)
+    except TypeError:
+        return 0
+
+
+def loader_facts(loader: Any) -> LoaderFacts:
+    """How a loader is set, and what workers it could have."""
+    context = loader.multiprocessing_context
+    method = context.get_start_method() if context is not None else multiprocessing.get_start_method()
+    dataset = loader.dataset
+    is_iterable = isinstance(dataset, IterableDataset)
+    return LoaderFacts(
+        dataset=type(dataset).__name__,
+        workers=loader.num_workers,
+        pin_memory=bool(loader.pin_memory),
+        persistent_workers=bool(loader.persistent_workers),
+        prefetch_factor=loader.prefetch_factor,
+        is_iterable=is_iterable,
+        is_sharded=is_iterable and "get_worker_info" in set(_names(type(dataset))),
+        start_method=method,
+        unpicklable="" if method == "fork" or loader.num_workers else _unpicklable(loader),
+        device=next((one.device.type for one in tensors(vars(dataset)) if one.device.type != "cpu"), "cpu")
+        if hasattr(dataset, "__dict__")
+        else "cpu",
+    )
+
+
+def _unpicklable(loader: Any) -> str:
+    for name in ("dataset", "collate_fn", "worker_init_fn"):
         try:
-            with suppress(OSError, ValueError):
-                self._prepare(os.path.abspath(name), is_emptied=is_emptied)  # noqa: PTH100  links stay links
-        finally:
-            self._is_busy = False
+            pickle.dumps(getattr(loader, name))
+        except Exception as error:  # noqa: BLE001  the user's own `__reduce__` may raise anything
+            return f"its {name} cannot be pickled ({type(error).__name__}: {error})"
+    return ""
 
-    def _prepare(self, path: str, *, is_emptied: bool) -> None:
-        is_inside = path.startswith(self._folder + os.sep)
-        if is_inside and os.path.islink(path):  # noqa: PTH114  called for each file that is written
-            source = os.path.realpath(path)
-            os.unlink(path)  # noqa: PTH108
-            if not is_emptied:
-                shutil.copyfile(source, path)
-        elif len(self.outside) < _MOST:
-            real = os.path.realpath(path)
-            if not real.startswith(self._ours):
-                self.outside[real] = None
+
+def _names(kind: type) -> Iterator[str]:
+    """The names that a class's own functions use."""
+    todo: list[Any] = [
+        getattr(thing, "__code__", None)
+        for one in kind.__mro__
+        if not one.__module__.startswith("torch.")
+        for thing in vars(one).values()
+    ]
+    while todo:
+        code = todo.pop()
+        if isinstance(code, CodeType):
+            yield from code.co_names
+            todo += code.co_consts
+
+
+def tensors(thing: Any, depth: int = _DEPTH) -> Iterator[Any]:
+    """Tensors in nested lists, tuples and dicts."""
+    if isinstance(thing, torch.Tensor):
+        yield thing
+    elif depth and isinstance(thing, dict):
+        for one in thing.values():
+            yield from tensors(one, depth - 1)
+    elif depth and isinstance(thing, (list, tuple)):
+        for one in thing[:64]:
+            yield from tensors(one, depth - 1)
