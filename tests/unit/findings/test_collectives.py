@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deepscope.analysis.findings.collectives_seen import CollectiveKind, operation_of
+from deepscope.analysis.findings.recorded_collectives import CollectiveKind, operation_of
 from trace_builder import BACKWARD, MAIN, TraceBuilder
 
 FILE = "/home/me/train.py"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from math import prod
 from typing import NamedTuple
 
-from deepscope.analysis.findings.audited_work import audit_of, both_passes_ns, found_at, location_of, place_words
+from deepscope.analysis.findings.audited_work import both_passes_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.quantities import count_text
@@ -124,16 +124,15 @@ def _advice(kind: OperatorChoice) -> _Advice:
 
 
 def _find(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).cheaper:
+    for one in facts.audit.cheaper:
         work_ns = _work_ns(facts, one)
         message, remedy = _advice(one.kind)
         if one.module:
             remedy = _OF_LIBRARY.format(module=one.module)
         operator, values = _DECOMPOSITIONS.get(one.name, (one.name.removeprefix("aten::"), ""))
-        yield from found_at(
-            one.place,
-            RULE,
+        yield from RULE.found_at(
             facts,
+            one.place,
             takes_ns=work_ns,
             saving_ns=_saved_ns(one, work_ns),
             message=_calls(one)
@@ -154,9 +153,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
 def counted_classes_ns(facts: Facts) -> Counter[int]:
     """By line: what is saved of comparisons with one number after the other."""
     found: Counter[int] = Counter()
-    for one in audit_of(facts).cheaper:
+    for one in facts.audit.cheaper:
         if one.kind == "classes":
-            found[location_of(facts, one.place)] += _saved_ns(one, _work_ns(facts, one))
+            found[facts.audited_line(one.place)] += _saved_ns(one, _work_ns(facts, one))
     return found
 
 
@@ -169,7 +168,7 @@ def _saved_ns(one: CheaperOperator, work_ns: int) -> int:
 
 
 def _as_at(facts: Facts, places: Iterable[int]) -> str:
-    words = [place_words(facts, place) for place in places]
+    words = [facts.audited_place_text(place) for place in places]
     return f", as at {', '.join(words)}" if words else ""
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from deepscope.analysis.array_ops.intervals import Intervals, covered_by, union
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.collectives_seen import CollectiveKind, Collectives, collectives, share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
+from deepscope.analysis.findings.recorded_collectives import CollectiveKind, Collectives, collectives, share_of_wall
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding
 from deepscope.trace.arrays import nearest_to

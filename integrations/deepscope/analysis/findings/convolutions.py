@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line, distinct, mask_of, named, of_kind
-from deepscope.analysis.findings.collectives_seen import share_of_wall
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import tries_algorithms
+from deepscope.analysis.findings.recorded_collectives import share_of_wall
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Evidence, Finding
 from deepscope.records.findings import severity_of

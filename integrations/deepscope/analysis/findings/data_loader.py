@@ -1,56 +1,56 @@
-"""Steps that wait for their batches (DS003)."""
+"""Steps that wait for their batches, and workers that are started anew (DS003, DS021)."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from deepscope.analysis.array_ops.intervals import Intervals
+from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals
 from deepscope.analysis.array_ops.selection import named, of_kind
-from deepscope.analysis.findings.audited_work import audit_of, place_words
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.library_options import framework_option, loader_batch_sizes, loader_workers, loads_from
+from deepscope.analysis.findings.library_options import (
+    framework_option,
+    keeps_workers,
+    loader_batch_sizes,
+    loader_workers,
+    loads_from,
+)
 from deepscope.analysis.findings.line_remedies import line_remedy
+from deepscope.analysis.findings.loading_lines import (
+    BY_NUMBER,
+    ENOUGH,
+    KEEP,
+    advice_for,
+    costly_line_advice,
+    few_lines_advice,
+    gets_one_sample,
+    is_of_small_calls,
+    line_cure,
+    line_to_name,
+    slowest_function,
+    slowest_line_advice,
+    small_calls,
+    spans_of_training,
+)
 from deepscope.analysis.findings.rule import Rule
-from deepscope.analysis.findings.source_loops import loops_around, loops_in_function
-from deepscope.analysis.findings.worker_restarts import begun_anew, waited_longer_ns
-from deepscope.analysis.numbers.phases import phase_of_name
-from deepscope.analysis.ownership.locations import Location, function_numbers
+from deepscope.analysis.findings.source_loops import loops_in_function
 from deepscope.analysis.ownership.training import HAS_NO_WORKERS, HAS_WORKERS, worker_count
 from deepscope.quantities import count_text
-from deepscope.records import PHASES, Evidence, Finding
-from deepscope.trace.arrays import pick, self_values, sums_with_callees
+from deepscope.records import Evidence, Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
 DATA_LOADER_WORTH = 0.05
 """Loading is named from this share of the wall time on."""
-ENOUGH = 0.5
-"""What makes this part of the loading, or of its batches, is named as the cause."""
-COSTLY = 0.2
-"""What calls something that is known to cost much is named if it has this part of the loading."""
-_LEAST = 0.02
-"""Lines with less of it are not looked at."""
-SENT_NS = 100_000
-"""A sample that takes less to make costs more to send between processes."""
-SMALL_NS = 60_000
-"""Loading with an operator in each so short time, or more of them, makes nothing that is worth a process."""
 
-_BY_NUMBER = "Its loop goes number by number: let NumPy or torch do it on whole arrays."
-_KEEP = "What it makes the same of a sample in each epoch can be made once, and kept."
 
 OF_A_BATCH = 32
 """Samples taken one by one are more operators for a batch."""
-FEW_LINES = 3
-BY_NUMBER_NS = 5_000
-"""A run of a line within a loop that takes less is about single numbers."""
 
-_GETTERS = frozenset({"__getitem__", "__getitems__"})
-"""Methods of data sets, by the last part of their names."""
 _REQUEST = re.compile(r"^enumerate\(DataLoader\)#")
 
 
@@ -68,10 +68,10 @@ def _find_data_loader(facts: Facts) -> Iterator[Finding]:
     # processes would take half.
     saving = min(saving, max(facts.wall_ns - facts.loading_ns, saving // 2)) if not facts.has_device else saving
     # A line that makes the batches and has a remedy of its own may be saved as a whole.
-    slowest = _named_line(facts, by_line)
+    slowest = line_to_name(facts, by_line)
     if slowest < 0 and _takes_whole_batches(facts):
         return
-    is_curable = slowest >= 0 and _cure(facts, slowest) != ""
+    is_curable = slowest >= 0 and line_cure(facts, slowest) != ""
     cured = int(by_line[slowest]) // facts.devices if is_curable else 0
     if max(saving, cured) < DATA_LOADER_WORTH * facts.wall_ns:
         return
@@ -124,12 +124,12 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
     has_workers = _has_workers(facts)
     if has_workers:
         return _with_workers(facts)
-    function, called_at, is_own = _slowest_function(facts)
+    function, called_at, is_own = slowest_function(facts)
     known = next((words for one in called_at if (words := line_remedy(facts.texts.at(one)))), "")
-    slowest = _known_to_cost(facts, spent_ns) or _slowest(facts, spent_ns, known)
+    slowest = costly_line_advice(facts, spent_ns) or slowest_line_advice(facts, spent_ns, known)
     function = None if slowest else function
-    is_by_sample = function is None or _gets_one(function)
-    if not slowest and is_by_sample and _is_of_small_calls(facts):
+    is_by_sample = function is None or gets_one_sample(function)
+    if not slowest and is_by_sample and is_of_small_calls(facts):
         if loads_from(facts.trace, "datasets"):
             return (
                 "A data set of the library `datasets` makes tensors of nested lists number by number: give it arrays "
@@ -142,11 +142,11 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
         )
     if function is not None:
         place = Path(function.file).name + (f":{function.first_line}" if function.first_line else "")
-        by_number = _BY_NUMBER if is_own and loops_in_function(facts.texts.at(function)) else ""
-        cure = known or f"{by_number} {_KEEP}".lstrip()
+        by_number = BY_NUMBER if is_own and loops_in_function(facts.texts.at(function)) else ""
+        cure = known or f"{by_number} {KEEP}".lstrip()
         words = f"Make {function.function} ({place}) cheaper: most of the loading is spent in it and in what it calls."
         slowest = f"{words} {cure}"
-    slowest = f"{slowest or _few_lines(facts, spent_ns)} {_partly_used(facts)}".strip()
+    slowest = f"{slowest or few_lines_advice(facts, spent_ns)} {_partly_used(facts)}".strip()
     unknown = "" if has_workers is not None else ": the trace does not say how many it has"
     cores = facts.usable_cores
     if cores == 1:
@@ -160,200 +160,22 @@ def _remedy(facts: Facts, spent_ns: Int64) -> str:
 
 def _partly_used(facts: Facts) -> str:
     """Advice on what loading computes of data that is cut afterwards, as far as an audit saw it; "" for none."""
-    loaded = [one for one in audit_of(facts).partly_read if one.is_loaded]
+    loaded = [one for one in facts.audit.partly_read if one.is_loaded]
     if not loaded:
         return ""
-    most = loaded[0]
+    most, place = loaded[0], facts.audited_place_text(loaded[0].place)
     return (
-        f"Of what {place_words(facts, most.place)} computes, {count_text(most.read_rows)} of {count_text(most.rows)} "
-        "parts are used: cut the data first."
+        f"Of what {place} computes, {count_text(most.read_rows)} of {count_text(most.rows)} parts are used: cut the "
+        "data first."
     )
-
-
-def _few_lines(facts: Facts, spent_ns: Int64) -> str:
-    """Advice for the few lines of the user's that make most of the batches together; "" where these are many."""
-    asking = asking_lines(facts)
-    order = np.argsort(-spent_ns[:-1], kind="stable")[:FEW_LINES]
-    lines = [line for line in order.tolist() if line not in asking and 5 * spent_ns[line] >= spent_ns.sum()]
-    if spent_ns[lines].sum() < ENOUGH * spent_ns.sum() or len(lines) < 2:
-        return ""
-    *others, last = (f"{facts.locations[line].line} ({facts.locations[line].function})" for line in lines)
-    cure = next((words for line in lines if (words := _cure(facts, line))), _KEEP)
-    return f"Make lines {', '.join(others)} and {last} cheaper: most of the loading is spent there. {cure}"
-
-
-def _gets_one(place: Location) -> bool:
-    return place.function.rsplit(".", 1)[-1] in _GETTERS
-
-
-def _slowest(facts: Facts, spent_ns: Int64, known: str) -> str:
-    """Advice for the line of the user's that makes most of the batches; "" where none does.
-
-    `known` is what helps by how its function is called, "" for nothing; what it calls itself says more.
-    """
-    line = _slowest_line(facts, spent_ns)
-    if line < 0:
-        return ""
-    place = facts.locations[line]
-    is_quick = facts.loading_ns < SENT_NS * _samples(facts, place)
-    if _gets_one(place) and is_quick and not (known or _cure(facts, line)) and _is_of_small_calls(facts):
-        return ""  # whole batches are what helps
-    what = f"line {place.line} ({place.function})"
-    words = f"Make {what} cheaper: most of the loading is spent there."
-    return f"{words} {known}" if known and not line_remedy(facts.texts.at(place)) else _cheaper(words, facts, line)
-
-
-def _known_to_cost(facts: Facts, spent_ns: Int64) -> str:
-    """Advice for a line that costs much and has a remedy, where the slowest one has none; "" else."""
-    line = _named_line(facts, spent_ns)
-    if line < 0 or line == _slowest_line(facts, spent_ns):
-        return ""
-    place, spent, lines = facts.locations[line], _with_slowed(facts, spent_ns), _costly_lines(facts, spent_ns)
-    share = spent[lines].sum() / max(int(spent.sum()), 1)
-    others = [str(facts.locations[one].line) for one in sorted(lines) if one != line]
-    there = f"there and on what needs the same ({', '.join(others)})" if others else "there"
-    words = f"Make line {place.line} ({place.function}) cheaper: about {share:.0%} of the loading is spent {there}."
-    return _cheaper(words, facts, line)
-
-
-def _named_line(facts: Facts, spent_ns: Int64) -> int:
-    """The line that most of the batches' time is spent on, or one that costs much and has a remedy; -1 for none."""
-    line = _slowest_line(facts, spent_ns)
-    if line >= 0 and _cure(facts, line):
-        return line
-    spent = _with_slowed(facts, spent_ns)
-    return max(_costly_lines(facts, spent_ns), key=lambda one: int(spent[one]), default=line)
-
-
-def _costly_lines(facts: Facts, spent_ns: Int64) -> list[int]:
-    """Lines of the user's that call what is known to cost much, with a good part of the loading, and want the same.
-
-    Lines with the same remedy count together: a row of a table that one makes is slow to read on the next ones.
-    """
-    spent = _with_slowed(facts, spent_ns)
-    whole_ns = int(spent.sum())
-    groups: dict[str, list[int]] = defaultdict(list)
-    asking = asking_lines(facts)
-    for line in np.flatnonzero(spent[:-1] > _LEAST * whole_ns).tolist():
-        if line not in asking and (words := line_remedy(facts.source(line), always=True)):
-            groups[words].append(line)
-    most = max(groups.values(), key=lambda lines: int(spent[lines].sum()), default=[])
-    return most if spent[most].sum() >= COSTLY * whole_ns else []
-
-
-def _with_slowed(facts: Facts, spent_ns: Int64) -> Int64:
-    """Time by line, with half of what recording took of lines that have less left; shape (lines + 1,).
-
-    `sys.settrace` is called for each function of a library, and takes about twice what these do in between.
-    """
-    if facts.trace.header.lines.backend != "settrace":
-        return spent_ns
-    recording_ns = facts.analysis.columns["recording_ns"]
-    return np.asarray(spent_ns + np.where((spent_ns > 0) & (recording_ns > spent_ns), recording_ns // 2, 0))
-
-
-def _samples(facts: Facts, getter: Location) -> int:
-    """How often a data set's function ran: as the line of it that ran least."""
-    calls = facts.analysis.columns["calls"]
-    numbers = function_numbers(facts.locations)
-    own = calls[:-1][numbers == numbers[facts.locations.index(getter)]]
-    return int(own[own > 0].min(initial=int(calls.max(initial=0))))
-
-
-def _slowest_line(facts: Facts, spent_ns: Int64) -> int:
-    """The line of the user's that makes most of the batches; -1 where none does."""
-    line = int(spent_ns[:-1].argmax()) if facts.lines else -1
-    is_most = line >= 0 and spent_ns[line] >= ENOUGH * spent_ns.sum()
-    return line if is_most and line not in asking_lines(facts) else -1
-
-
-def _slowest_function(facts: Facts) -> tuple[Location | None, list[Location], bool]:
-    """The innermost function of the user's that, with all that it calls, makes most of the batches; a line of it.
-
-    Also the lines through which it is called, the innermost first, and whether its own lines take most of its time.
-    """
-    attribution, locations, events = facts.attribution, facts.locations, facts.trace.events
-    paths, runs, by_path = attribution.paths, attribution.runs, facts.analysis.by_path[:, 2]
-    own = self_values(events.duration_ns[runs.nodes], runs.caller)
-    loads = facts.loading.locate(events.start_ns[runs.nodes]) >= 0
-    loading, whole = (np.bincount(runs.path, own * chosen, len(paths)) for chosen in (loads, np.ones_like(loads)))
-    here = (by_path * (loading / np.maximum(whole, 1))).astype(np.int64)
-    spent = sums_with_callees(here, paths.parent)
-    asks = np.zeros(len(locations) + 1, np.bool_)
-    asks[list(asking_lines(facts) - {-1})] = True
-    at = np.flatnonzero(asks[paths.location])
-    enough = ENOUGH * min(int(sums_with_callees(by_path, paths.parent)[at].sum()), facts.loading_ns)
-    function, called_at, found, is_own = function_numbers(locations), list[Location](), None, False
-    while len(at):
-        called = np.flatnonzero(np.isin(paths.parent, at))
-        if not len(called):
-            break
-        of = function[paths.location[called]]
-        sums = np.bincount(of, spent[called])
-        if sums.max() < enough:
-            break
-        at = called[of == sums.argmax()]
-        costliest = int(at[spent[at].argmax()])
-        is_own = 2 * int(here[at].sum()) >= int(spent[at].sum())
-        found = locations[paths.location[costliest]]
-        called_at.insert(0, locations[paths.location[paths.parent[costliest]]])
-    return found, called_at, is_own
-
-
-def _cheaper(words: str, facts: Facts, line: int) -> str:
-    """`words`, and how, as far as that is known of a line."""
-    return f"{words} {_cure(facts, line) or _KEEP}"
-
-
-def _cure(facts: Facts, line: int) -> str:
-    """What to do about a line by what it calls, or as part of a loop over numbers; "" where nothing is known."""
-    place, columns = facts.locations[line], facts.analysis.columns
-    if words := line_remedy(facts.texts.at(place)):
-        return words
-    runs = int(columns["calls"][line])
-    if place.exact:
-        is_loop = 0 < columns["self_cpu_ns"][line] < BY_NUMBER_NS * runs and bool(loops_around(facts.texts.at(place)))
-    else:  # its lines run so often that they were not recorded
-        is_loop = loops_in_function(facts.texts.at(place))
-    return _BY_NUMBER if is_loop else ""
-
-
-def asking_lines(facts: Facts) -> set[int]:
-    """The lines on which batches are asked for: what a loader does itself stands there, too."""
-    spans = _on_training_thread(facts, lambda name: phase_of_name(name) == PHASES.index("data"))
-    start, line = facts.trace.events.start_ns[spans], facts.timeline
-    return set(pick(line.location, np.searchsorted(line.start, start, side="right") - 1).tolist())
-
-
-def _on_training_thread(facts: Facts, is_meant: Callable[[str], object]) -> Int64:
-    """Spans with a name that is meant (events, by time), within the extent."""
-    trace, events = facts.trace, facts.trace.events
-    spans = of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & facts.analysis.extent.holds(events.start_ns)
-    spans &= events.thread == facts.attribution.training.thread
-    found = np.flatnonzero(named(trace, spans, lambda name: bool(is_meant(name))))
-    return np.asarray(found[np.argsort(events.start_ns[found], kind="stable")])
 
 
 def _iterators_per_batch(facts: Facts) -> float:
     """For how many of the batches an iterator was made: as it begins, it draws a seed."""
-    requests = _on_training_thread(facts, _REQUEST.search)
+    requests = spans_of_training(facts, _REQUEST.search)
     if len(requests) < 2:
         return 0.0
     return float((begun_anew(facts, requests)[1:] >= 0).mean())
-
-
-def _is_of_small_calls(facts: Facts) -> bool:
-    """Whether loading is many small operators, as it is where samples are taken one by one from tensors in memory."""
-    count = _small_calls(facts)
-    return count > 0 and facts.loading_ns < SMALL_NS * count
-
-
-def _small_calls(facts: Facts) -> int:
-    """How many operators were called to load, without those within others."""
-    operators, events = facts.attribution.operators, facts.trace.events
-    outer = operators.nodes[operators.caller < 0]
-    outer = outer[events.thread[outer] == facts.attribution.training.thread]
-    return int((facts.loading.locate(events.start_ns[outer]) >= 0).sum())
 
 
 def _takes_whole_batches(facts: Facts) -> bool:
@@ -363,8 +185,8 @@ def _takes_whole_batches(facts: Facts) -> bool:
         bool(loader_batch_sizes(facts.trace))
         and not any(loader_batch_sizes(facts.trace))
         and _has_workers(facts) is False
-        and _is_of_small_calls(facts)
-        and _small_calls(facts) < OF_A_BATCH * batches
+        and is_of_small_calls(facts)
+        and small_calls(facts) < OF_A_BATCH * batches
     )
 
 
@@ -376,10 +198,12 @@ def _with_workers(facts: Facts) -> str:
     if not workers.any():
         cheaper = "make what they do cheaper: how long their lines take was not recorded."
     else:
-        line = _named_line(facts, columns["worker_ns"])
+        line = line_to_name(facts, columns["worker_ns"])
         line = line if line >= 0 else int(workers.argmax())
         place = facts.locations[line]
-        cheaper = _cheaper(f"make the slowest line in them ({place.function}, line {place.line}) cheaper.", facts, line)
+        cheaper = advice_for(
+            f"make the slowest line in them ({place.function}, line {place.line}) cheaper.", facts, line
+        )
     if count and cores and computes and count >= cores:
         return f"Its {count} workers have {cores} cores: {cheaper}"
     more = f"more than its {count} workers" if count else "more workers"
@@ -404,3 +228,109 @@ def _has_workers(facts: Facts) -> bool | None:
 
 
 DATA_LOADER = Rule("DS003", "Data loading on the critical path", _find_data_loader, measured_on=("cpu",))
+
+
+WORKER_RESTARTS_WORTH = 0.02
+"""It is named if it would save at least this share of the wall time."""
+SHORTEST_NS = 1_000_000
+"""Starting a process takes at least this."""
+_SEEDS = "aten::random_".__eq__
+SEEDS = 8
+"""Between the first seed and the first batch an iterator starts at most so many operators: for its seed and its
+sampler's."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Restarts:
+    """Starts of workers that some had run before, each array of shape (k,)."""
+
+    starting: Intervals
+    """From the loader's seed to the request for the first batch."""
+    longer_ns: Int64
+    """How much longer than usual the request before (which ends the old workers) and the first one take."""
+
+
+def restarts(facts: Facts) -> Intervals:
+    """When the training thread was starting workers anew, if that is found."""
+    return facts.once(_restarts).starting if WORKER_RESTARTS.found(facts) else NO_INTERVALS
+
+
+def waited_longer_ns(facts: Facts) -> int:
+    """How much longer batches took for it, in a trace of the CPU alone, if that is found."""
+    return int(facts.once(_restarts).longer_ns.sum()) if WORKER_RESTARTS.found(facts) and not facts.has_device else 0
+
+
+def _restarts(facts: Facts) -> _Restarts:
+    """A loader draws a seed as an iterator begins (torch/utils/data/dataloader.py), then makes its workers."""
+    trace, events = facts.trace, facts.trace.events
+    thread = events.thread == facts.attribution.training.thread
+    spans = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR) & thread, HAS_WORKERS.search))
+    spans = spans[np.argsort(events.start_ns[spans], kind="stable")]
+    drawn = begun_anew(facts, spans, had_before=True)
+    start, length = events.start_ns[spans], events.duration_ns[spans]
+    anew = (drawn >= 0) & (start - drawn >= SHORTEST_NS)
+    anew &= (facts.analysis.window.locate(drawn) >= 0) & facts.analysis.extent.holds(drawn)
+    more = np.maximum(length - int(np.median(length)), 0) if len(length) else length
+    before = np.append(np.zeros(1, np.int64), more)[:-1]
+    return _Restarts(Intervals(drawn[anew], start[anew]), (before + more)[anew])
+
+
+def begun_anew(facts: Facts, spans: Int64, *, had_before: bool = False) -> Int64:
+    """When the iterator of each request was begun (ns), -1 where it is that of the one before; shape (k,).
+
+    Args:
+        facts: of the analysis.
+        spans: requests for batches (events) of the training thread, by time.
+        had_before: the first one counts, too, in a window with steps before it; else it is -1.
+    """
+    trace, events, attribution = facts.trace, facts.trace.events, facts.attribution
+    thread = events.thread == attribution.training.thread
+    seed = np.sort(events.start_ns[np.flatnonzero(named(trace, of_kind(trace, Kind.OPERATOR) & thread, _SEEDS))])
+    if not len(seed) or not len(spans):
+        return np.full(len(spans), -1, np.int64)
+    steps = attribution.training.steps
+    counts = had_before and len(steps) > 0 and steps.number[0] > 0
+    since = steps.spans.start[:1] if counts else events.end_ns[spans[:1]]
+    start, end = events.start_ns[spans], np.concatenate((since, events.end_ns[spans[:-1]]))
+    first = np.searchsorted(seed, end)
+    drawn = seed[np.minimum(first, len(seed) - 1)]
+    outer = attribution.operators.nodes[attribution.operators.caller < 0]
+    outer = np.sort(events.start_ns[outer[thread[outer]]])
+    few = np.searchsorted(outer, start) - np.searchsorted(outer, drawn) <= SEEDS
+    return np.where((first < len(seed)) & (drawn < start) & few, drawn, -1)
+
+
+def _find_worker_restarts(facts: Facts) -> Iterator[Finding]:
+    if keeps_workers(facts.trace):
+        return
+    found = facts.once(_restarts)
+    starting = found.starting
+    if not len(starting.start):
+        return
+    if facts.has_device:
+        by_line = sum((facts.by_line_of_cpu(one.intersection(starting)) for one in facts.gaps.rest), _nothing(facts))
+        saving = int(by_line.sum()) // facts.devices
+    else:
+        by_line = facts.by_line_of_cpu(starting)
+        saving = int(by_line.sum()) + int(found.longer_ns.sum())
+    if saving < max(WORKER_RESTARTS_WORTH * facts.wall_ns, 1):
+        return
+    yield WORKER_RESTARTS.finding(
+        facts,
+        location=int(by_line[:-1].argmax()) if by_line[:-1].any() else -1,
+        message="the data loader starts its worker processes anew for each epoch",
+        evidence={
+            "restarts": len(starting.start),
+            "starting_ns": starting.total_ns,
+            "batches_longer_ns": int(found.longer_ns.sum()),
+        },
+        saving_ns=saving,
+        remedy="Keep them: `DataLoader(…, persistent_workers=True)`." + framework_option(facts, WORKER_RESTARTS.code),
+    )
+
+
+def _nothing(facts: Facts) -> Int64:
+    return np.zeros(facts.lines + 1, np.int64)
+
+
+WORKER_RESTARTS = Rule("DS021", "Loader workers started anew", _find_worker_restarts, measured_on=("cpu",))

@@ -28,7 +28,9 @@ from deepscope.analysis.findings.waits_by_cause import (
 )
 from deepscope.analysis.numbers.work import HostTimeline, timeline
 from deepscope.analysis.tables.counters import Level, levels
+from deepscope.records.source_files import base_name
 from deepscope.trace.arrays import distinct_values, nearest_to, pick
+from deepscope.trace.format.audit import FORMAT, AuditAccount
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import is_backward_root
@@ -64,6 +66,31 @@ class Facts:
     def source(self, line: int) -> SourceLine:
         """The text of a line, by its index into `locations`."""
         return self.texts.at(self.locations[line])
+
+    @cached_property
+    def audit(self) -> AuditAccount:
+        """The account of the audit; an empty one where nothing was looked at, or a later version wrote it."""
+        found = self.trace.header.audit
+        return found if found is not None and found.format == FORMAT else AuditAccount()
+
+    def audited_line(self, place: int) -> int:
+        """The line of a place of the audit, an index into `locations`; -1 if the trace does not know it."""
+        return self._audited_lines[place] if 0 <= place < len(self._audited_lines) else -1
+
+    @cached_property
+    def _audited_lines(self) -> list[int]:
+        index: dict[tuple[str, int], int] = {}
+        for number, one in enumerate(self.locations):
+            index.setdefault((one.file, one.line), number)
+        path_of = self.trace.header.path_of
+        return [index.get((path_of(one.file), one.line), -1) for one in self.audit.places]
+
+    def audited_place_text(self, place: int) -> str:
+        """`train.py:41` for a place of the audit; "" for one that is not known."""
+        places = self.audit.places
+        if not 0 <= place < len(places):
+            return ""
+        return f"{base_name(self.trace.header.path_of(places[place].file))}:{places[place].line}"
 
     def per_step(self, count: float) -> float:
         """The count in one step, to one decimal; in the whole where there are no steps."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union
 from deepscope.analysis.array_ops.selection import by_line
-from deepscope.analysis.findings import worker_restarts
+from deepscope.analysis.findings import data_loader
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import is_fused
 from deepscope.analysis.findings.line_remedies import line_remedy
@@ -29,7 +29,7 @@ def _find_idle_device(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device or not facts.lines:
         return
     window = facts.analysis.window
-    rest = [gap.intersection(worker_restarts.restarts(facts).complement(window)) for gap in facts.gaps.rest]
+    rest = [gap.intersection(data_loader.restarts(facts).complement(window)) for gap in facts.gaps.rest]
     if sum(gap.total_ns for gap in rest) < IDLE_DEVICE_WORTH * facts.wall_ns * facts.devices:
         return
     otherwise = occupied(facts.attribution, facts.analysis.phases, facts.analysis.waits)

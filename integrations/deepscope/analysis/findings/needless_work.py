@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from deepscope.analysis.findings.audited_work import (
-    audit_of,
-    both_passes_ns,
-    found_at,
-    location_of,
-    place_words,
-    unused_ns,
-)
+from deepscope.analysis.findings.audited_work import both_passes_ns, unused_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.quantities import bytes_text, count_text
@@ -28,12 +21,11 @@ _NAMED = 3
 
 
 def _find_unused_gradients(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).gradients:
+    for one in facts.audit.gradients:
         saving_ns = unused_ns(facts, one.operators, backward=True)
-        yield from found_at(
-            one.place,
-            UNUSED_GRADIENTS,
+        yield from UNUSED_GRADIENTS.found_at(
             facts,
+            one.place,
             takes_ns=saving_ns,
             message=_message(facts, one),
             evidence={
@@ -48,7 +40,7 @@ def _find_unused_gradients(facts: Facts) -> Iterator[Finding]:
 
 
 def _message(facts: Facts, one: UnusedGradients) -> str:
-    where = place_words(facts, one.backward)
+    where = facts.audited_place_text(one.backward)
     subject = f"the backward pass{f' at {where}' if where else ''} computes gradients of {_modules(one)}"
     if one.fate == "no_optimizer":
         return f"{subject} that no optimizer steps"
@@ -70,7 +62,7 @@ def _unused_gradients_remedy(facts: Facts, one: UnusedGradients) -> str:
         if one.whole:
             words += " This line can then run under `torch.no_grad()` if its inputs need no gradients."
     elif one.whole:
-        where = place_words(facts, one.backward)
+        where = facts.audited_place_text(one.backward)
         loss = f"the loss of {where}" if where else "that loss"
         words = f"Give {loss} what this line returns with `.detach()`"
         words += ": the graph is needed for another loss." if one.shared else ", or make it under `torch.no_grad()`."
@@ -91,12 +83,11 @@ _SHARE = 0.1
 
 
 def _find_unused_graphs(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).graphs:
+    for one in facts.audit.graphs:
         forward_ns = unused_ns(facts, one.operators, backward=False)
-        yield from found_at(
-            one.place,
-            UNUSED_GRAPHS,
+        yield from UNUSED_GRAPHS.found_at(
             facts,
+            one.place,
             takes_ns=forward_ns,
             worth=UNUSED_GRAPHS_WORTH,
             message="autograd keeps a graph of what is computed here, with up to "
@@ -118,16 +109,16 @@ UNUSED_GRAPHS = Rule(
 
 
 def _find_kept_graphs(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).kept:
+    for one in facts.audit.kept:
         results = "what is computed here is" if one.results == 1 else f"{one.results:,} results of this line are"
         yield KEPT_GRAPHS.finding(
             facts,
-            location=location_of(facts, one.place),
+            location=facts.audited_line(one.place),
             message=f"{results} kept beyond the step, with the graph of autograd: memory grows from step to step",
             evidence={
                 "results_per_step": one.results,
                 "operator": one.name.removeprefix("aten::"),
-                "looked_at_steps": audit_of(facts).steps,
+                "looked_at_steps": facts.audit.steps,
             },
             saving_ns=0,
             remedy="Keep numbers or detached tensors: `total += loss.detach()`, `losses.append(loss.detach())`; "
@@ -159,14 +150,13 @@ _OTHER = "Look for an operator that does both in one (`torch.cdist`, `@`, `torch
 
 
 def _find_broadcasts(facts: Facts) -> Iterator[Finding]:
-    partly_read = {one.place for one in audit_of(facts).partly_read}  # whose time DS037 claims
-    for one in (row for row in audit_of(facts).broadcasts if row.place not in partly_read):
+    partly_read = {one.place for one in facts.audit.partly_read}  # whose time DS037 claims
+    for one in (row for row in facts.audit.broadcasts if row.place not in partly_read):
         work_ns = both_passes_ns(facts, one.operators, one.backward)
         names = [name.removeprefix("aten::") for name in (one.name, one.reduction)]
-        yield from found_at(
-            one.place,
-            BROADCASTS,
+        yield from BROADCASTS.found_at(
             facts,
+            one.place,
             takes_ns=work_ns,
             saving_ns=int(work_ns * (1 - min(one.reduced_elements / max(prod(one.shape), 1), 1.0))),
             message=_made_large(one, f"{one.shape}, {bytes_text(one.result_bytes) or '0B'}", names),
@@ -222,12 +212,11 @@ _ONCE = (
 
 
 def _find_needless_copies(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).copies:
+    for one in facts.audit.copies:
         copying_ns = unused_ns(facts, one.operators, backward=False)
-        yield from found_at(
-            one.place,
-            NEEDLESS_COPIES,
+        yield from NEEDLESS_COPIES.found_at(
             facts,
+            one.place,
             takes_ns=copying_ns,
             message=f"{_copied(one)}{_in_vain(one)}",
             evidence={

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
-from deepscope.analysis.findings.audited_work import audit_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import framework_option
 from deepscope.analysis.findings.rule import Rule
@@ -107,7 +106,7 @@ def _part_of_tables(facts: Facts, optimizer: str) -> float:
     """Of the elements that an optimizer steps, those of tables that get sparse gradients (DS040)."""
     if (facts.trace.header.world_size or 1) > 1:
         return 0.0
-    mine = [one for one in audit_of(facts).tables if one.optimizer == optimizer and one.stepped_elements]
+    mine = [one for one in facts.audit.tables if one.optimizer == optimizer and one.stepped_elements]
     return min(sum(one.elements / one.stepped_elements for one in mine if one.used_rows <= FEW_ROWS * one.rows), 1.0)
 
 

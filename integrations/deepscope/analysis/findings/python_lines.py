@@ -12,15 +12,13 @@ import numpy.typing as npt
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, union, union_of
 from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
 from deepscope.analysis.findings import (
-    beside_training,
-    checked_arguments,
     data_loader,
+    monitoring,
     same_work,
     sliced_calls,
     tiny_operators,
-    worker_restarts,
+    value_checks,
 )
-from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.line_remedies import line_remedy
 from deepscope.analysis.findings.rule import Rule
@@ -46,8 +44,8 @@ def claimed_by_others(facts: Facts) -> Intervals:
 def _claimed_by_others(facts: Facts) -> Intervals:
     others = (
         _loading_and_loops(facts),
-        beside_training.logging(facts),
-        worker_restarts.restarts(facts),
+        monitoring.logging(facts),
+        data_loader.restarts(facts),
         same_work.built_anew(facts),
     )
     return union_of(*others)
@@ -94,7 +92,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     columns = facts.analysis.columns
     copying = _calling(facts, _DEEPCOPY)
-    copying[[line for one in audit_of(facts).copies if (line := location_of(facts, one.place)) >= 0]] = False  # DS044
+    copying[[line for one in facts.audit.copies if (line := facts.audited_line(one.place)) >= 0]] = False  # DS044
     python = np.where(copying, columns["self_cpu_ns"][:-1], columns["python_cpu_ns"][:-1])
     least_ns = max(WORTH * facts.wall_ns, 1)
     if int(python.sum()) + LINE_NS * int(columns["calls"].sum()) < least_ns:
@@ -103,7 +101,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     mixed, recurs = (modules > 0) | facts.once(runs_other_code), _recurs(facts)
     saving = (python * _lasting(facts)).astype(np.int64)
     worth = saving >= least_ns
-    worth[list(checked_arguments.checked_ns(facts))] = False  # DS048
+    worth[list(value_checks.checked_ns(facts))] = False  # DS048
     is_known = _known(facts, worth)
     worth &= ((saving >= AMONG_CALLS_NS * operators) | is_known) & ~mixed & recurs
     found = np.zeros(facts.lines, np.bool_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +10,8 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.findings import severity_of
 
+AUDIT_WORTH = 0.02
+"""A place of the audit is named if it takes at least this share of the wall time."""
 _HARDLY_AWAITED = "; but the CPU hardly waits for the device: launch its work faster first"
 
 
@@ -79,6 +81,43 @@ class Rule:
             remedy=Remedy(remedy, list(edits)),
             doc=f"docs/findings/{self.code}.md",
         )
+
+    def found_at(
+        self,
+        facts: Facts,
+        place: int,
+        *,
+        takes_ns: int,
+        message: str,
+        evidence: Evidence,
+        remedy: str,
+        saving_ns: int | None = None,
+        worth: float = AUDIT_WORTH,
+        is_bound: bool = False,
+    ) -> Iterator[Finding]:
+        """A finding at a place of the audit, if what it found takes enough time there.
+
+        Args:
+            facts: of the analysis.
+            place: index into the account's places.
+            takes_ns: how long it takes in the window.
+            message: as for `finding`.
+            evidence: as there; the steps that were looked at are added.
+            remedy: as there.
+            saving_ns: where that is not all of it.
+            worth: of the wall time, so much it has to take.
+            is_bound: as there.
+        """
+        if takes_ns >= max(worth * facts.wall_ns, 1):
+            yield self.finding(
+                facts,
+                location=facts.audited_line(place),
+                message=message,
+                evidence=evidence | {"looked_at_steps": facts.audit.steps},
+                saving_ns=takes_ns if saving_ns is None else saving_ns,
+                remedy=remedy,
+                is_bound=is_bound,
+            )
 
 
 def _of_no_steps(evidence: Evidence) -> Evidence:

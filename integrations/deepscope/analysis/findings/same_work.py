@@ -11,19 +11,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from deepscope.analysis.array_ops.intervals import Intervals, covered_by
-from deepscope.analysis.findings.audited_work import (
-    WORTH,
-    audit_of,
-    both_passes_ns,
-    found_at,
-    location_of,
-    unused_names,
-    unused_ns,
-    usual_ns,
-)
+from deepscope.analysis.findings.audited_work import both_passes_ns, unused_names, unused_ns, usual_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import planned_epochs
-from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.rule import AUDIT_WORTH, Rule
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.quantities import bytes_text, count_text
 from deepscope.records import Finding
@@ -48,7 +39,7 @@ class _Same:
 
 def built_anew(facts: Facts) -> Intervals:
     """When lines made the same tensors of numbers of Python's, as far as a finding claims that time."""
-    events, worth_ns = facts.trace.events, WORTH * facts.wall_ns
+    events, worth_ns = facts.trace.events, AUDIT_WORTH * facts.wall_ns
     runs = np.concatenate([np.zeros(0, np.int64), *(one.runs for one in _all(facts) if one.saving_ns >= worth_ns)])
     return covered_by(events, runs)
 
@@ -57,8 +48,8 @@ def computed_again_ns(facts: Facts) -> Counter[int]:
     """By line: what findings claim of the time of operators that compute again what they have computed."""
     found: Counter[int] = Counter()
     for one in _all(facts):
-        if one.work.again and one.saving_ns >= WORTH * facts.wall_ns:
-            found[location_of(facts, one.work.place)] += one.saving_ns
+        if one.work.again and one.saving_ns >= AUDIT_WORTH * facts.wall_ns:
+            found[facts.audited_line(one.work.place)] += one.saving_ns
     return found
 
 
@@ -79,10 +70,9 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "no backward pass goes through this, and a pass that has one computes the same, from the same tensors "
                 f"but for updates of parameters: {names}"
             )
-        yield from found_at(
-            one.work.place,
-            RULE,
+        yield from RULE.found_at(
             facts,
+            one.work.place,
             takes_ns=one.saving_ns,
             message=message,
             evidence={
@@ -106,10 +96,9 @@ def _find_epochs(facts: Facts, one: _Same) -> Iterator[Finding]:
     if planned_epochs(facts.trace) == 1 or _loads_at_random(facts):
         return
     stored = f" ({size} for a batch)" if (size := bytes_text(one.work.stored_bytes)) else ""
-    yield from found_at(
-        one.work.place,
-        RULE,
+    yield from RULE.found_at(
         facts,
+        one.work.place,
         takes_ns=one.saving_ns,
         worth=_EPOCH_WORTH,
         message="this depends on the batch and on frozen parameters or constants alone "
@@ -145,12 +134,11 @@ def _loads_at_random(facts: Facts) -> bool:
 
 
 def _find_prefixes(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).prefixes:
+    for one in facts.audit.prefixes:
         work_ns = both_passes_ns(facts, one.operators, one.backward)
-        yield from found_at(
-            one.place,
-            RULE,
+        yield from RULE.found_at(
             facts,
+            one.place,
             takes_ns=int((1 - one.needed) * work_ns),
             worth=_PREFIX_WORTH,
             message=f"a loop calls this {count_text(one.times)} times a step for all that it has so far, "
@@ -195,9 +183,9 @@ def _all(facts: Facts) -> list[_Same]:
 def _apart(facts: Facts) -> list[_Same]:
     found: list[_Same] = []
     sliced = sliced_lines(facts)  # on whole tensors nothing of these is done again
-    for one in sorted((_same(facts, work) for work in audit_of(facts).same), key=lambda same: -same.saving_ns):
+    for one in sorted((_same(facts, work) for work in facts.audit.same), key=lambda same: -same.saving_ns):
         above = {line for other in found for line in other.lines} | (sliced if one.work.again else set())
-        if not is_below(facts, location_of(facts, one.work.place), above):
+        if not is_below(facts, facts.audited_line(one.work.place), above):
             found.append(one)
     return found
 
@@ -209,7 +197,7 @@ def _same(facts: Facts, work: SameWork) -> _Same:
     duration_ns = facts.trace.events.duration_ns[runs]
     usual = usual_ns(duration_ns, step) / max(int(duration_ns.sum()), 1)
     built_ns = int(usual * _below_ns(facts, lines)) if lines else 0
-    others = [use for use in work.operators if location_of(facts, use.place) not in lines]
+    others = [use for use in work.operators if facts.audited_line(use.place) not in lines]
     saving_ns = unused_ns(facts, others, backward=False)
     if work.backward and saving_ns:
         whole_ns = unused_ns(facts, [replace(use, part=1.0) for use in others], backward=False)
@@ -222,7 +210,7 @@ def _lines(facts: Facts, work: SameWork) -> set[int]:
 
     None with a device, where Python's time saves little.
     """
-    built = {location_of(facts, place) for place in work.built} - {-1}
+    built = {facts.audited_line(place) for place in work.built} - {-1}
     built = {line for line in built if facts.source(line).makes_tensor()}
     if facts.has_device or not built or facts.attribution.scopes.source != "scopes":
         return set()
@@ -230,7 +218,7 @@ def _lines(facts: Facts, work: SameWork) -> set[int]:
         return built
     functions = {(one.file, one.function) for one in (facts.locations[line] for line in built)}
     names = frozenset(function.rpartition(".")[2] for _, function in functions)
-    callers = {location_of(facts, place) for place in work.callers} - {-1}
+    callers = {facts.audited_line(place) for place in work.callers} - {-1}
     is_called_alone = bool(callers) and all(facts.source(line).makes_tensor(names) for line in callers)
     if is_called_alone:
         built |= callers  # where the time stands of functions that were too expensive to record by the line

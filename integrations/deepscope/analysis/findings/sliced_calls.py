@@ -12,7 +12,6 @@ from math import prod
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import named, of_kind
-from deepscope.analysis.findings.audited_work import audit_of, location_of
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.rule import Rule
 from deepscope.records import Finding
@@ -108,7 +107,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "dimension": calls.dimension,
                 "loop_ns": loop.cost_ns,
                 "operators_per_step": calls.operators,
-                "looked_at_steps": audit_of(facts).steps,
+                "looked_at_steps": facts.audit.steps,
             },
             saving_ns=loop.saving_ns,
             remedy=_remedy(facts, loop),
@@ -156,9 +155,9 @@ def _of_chain(loop: _Loop) -> str:
 
 def _loops(facts: Facts) -> list[_Loop]:
     found = []
-    for calls in audit_of(facts).slices:
-        lines = [line for place in (calls.place, *calls.others) if (line := location_of(facts, place)) >= 0]
-        if not lines or location_of(facts, calls.place) < 0:
+    for calls in facts.audit.slices:
+        lines = [line for place in (calls.place, *calls.others) if (line := facts.audited_line(place)) >= 0]
+        if not lines or facts.audited_line(calls.place) < 0:
             continue
         is_other_chain = calls.is_chain and calls.module not in _WHOLE
         stepwise = _stepwise(facts, calls, lines) if is_other_chain else ""
@@ -225,7 +224,7 @@ def _nested_times(facts: Facts, calls: SlicedCalls, line: int) -> int:
     """
     around = [
         one.times
-        for one in audit_of(facts).slices
+        for one in facts.audit.slices
         if (one.place, one.operators, one.length, one.is_chain) == (calls.place, calls.operators, 1, False)
     ]
     runs = int(facts.analysis.columns["calls"][line]) / max(facts.steps, 1)
@@ -296,7 +295,7 @@ def _find_alike(facts: Facts) -> Iterator[Finding]:
                 "module": calls.module,
                 "calls_ns": one.cost_ns,
                 "operators_per_step": calls.operators,
-                "looked_at_steps": audit_of(facts).steps,
+                "looked_at_steps": facts.audit.steps,
             },
             saving_ns=one.saving_ns,
             remedy=_ONE_TABLE if "embedding" in calls.operator else _STACKED,
@@ -307,8 +306,8 @@ def _find_alike(facts: Facts) -> Iterator[Finding]:
 def _alike(facts: Facts) -> list[_Alike]:
     loops = {line for loop in facts.once(_loops) for line in loop.lines}
     found = []
-    for calls in audit_of(facts).alike:
-        line = location_of(facts, calls.place)
+    for calls in facts.audit.alike:
+        line = facts.audited_line(calls.place)
         if line < 0 or is_below(facts, line, loops):
             continue
         calls_ns = sum(_cost_ns(facts, [line]))

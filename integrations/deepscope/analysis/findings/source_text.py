@@ -136,6 +136,13 @@ class SourceTexts:
         """The files and lines that call functions whose dotted names are meant, of files whose texts have a word."""
         return {(path, line) for path in self.with_word(word) for line in self.file(path).lines_calling(is_meant)}
 
+    def only_call(self, word: str, is_meant: Callable[[str], object]) -> tuple[str, int]:
+        """Where the only one of such calls stands, on one line or several in a row; ("", 0) where there are others."""
+        found = self.calling(word, is_meant)
+        first = min(found, default=("", 0))
+        is_one = found and {path for path, _ in found} == {first[0]} and max(found)[1] - first[1] + 1 == len(found)
+        return first if is_one else ("", 0)
+
     def with_word(self, word: str) -> list[str]:
         """The paths of the files whose texts have a word."""
         return [path for path, text in self._texts.items() if word in text]

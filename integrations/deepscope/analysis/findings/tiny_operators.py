@@ -9,15 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, by_line, of_kind
-from deepscope.analysis.findings import beside_training
+from deepscope.analysis.findings import monitoring
 from deepscope.analysis.findings.cheaper_operators import counted_classes_ns
-from deepscope.analysis.findings.checked_arguments import checked_ns
-from deepscope.analysis.findings.data_loader import asking_lines
 from deepscope.analysis.findings.facts import Facts
+from deepscope.analysis.findings.loading_lines import asking_lines
 from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.same_work import computed_again_ns
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.analysis.findings.source_loops import goes_in_turn, loops_around, loops_over, repeats_within
+from deepscope.analysis.findings.value_checks import checked_ns
 from deepscope.analysis.ownership.locations import Location
 from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.arrays import nearest_to, pick
@@ -186,7 +186,7 @@ def _savings(facts: Facts) -> dict[int, int]:
     """What each line that starts tiny operators again and again could save, in ns."""
     started, runs = facts.once(_started), facts.analysis.columns["calls"]
     steps = max(facts.steps, 1)
-    logs = {(one.file, one.line) for one in beside_training.LOGGING_LINES.found(facts)}
+    logs = {(one.file, one.line) for one in monitoring.LOGGING_LINES.found(facts)}
     sliced = sliced_lines(facts)
     claimed_ns = computed_again_ns(facts) + counted_classes_ns(facts) + checked_ns(facts)
     found = {}

@@ -5,19 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from deepscope.analysis.findings.audited_work import (
-    WORTH,
-    audit_of,
-    both_passes_ns,
-    found_at,
-    location_of,
-    place_words,
-    unused_names,
-)
+from deepscope.analysis.findings.audited_work import both_passes_ns, unused_names
+from deepscope.analysis.findings.embeddings import padded_share
 from deepscope.analysis.findings.facts import Facts
-from deepscope.analysis.findings.padded_batches import padded_share
 from deepscope.analysis.findings.python_lines import runs_other_code
-from deepscope.analysis.findings.rule import Rule
+from deepscope.analysis.findings.rule import AUDIT_WORTH, Rule
 from deepscope.analysis.findings.tiny_operators import looping_lines
 from deepscope.quantities import count_text
 from deepscope.records import Finding
@@ -36,13 +28,13 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 
 def _find_unused_results(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).results:
+    for one in facts.audit.results:
         saving_ns = both_passes_ns(facts, one.operators, one.backward)
-        if one.is_number and location_of(facts, one.place) in looping_lines(facts):
+        if one.is_number and facts.audited_line(one.place) in looping_lines(facts):
             continue  # whose time DS007 claims
         if one.module in _RECURRENT and not one.whole:
             continue  # they return their last state unasked
-        if not one.module and not one.derivatives and _is_trainers(facts, location_of(facts, one.place)):
+        if not one.module and not one.derivatives and _is_trainers(facts, facts.audited_line(one.place)):
             continue  # where nobody can leave it out
         what = "nothing that is computed here is used" if one.whole else "some of what is computed here is not used"
         if one.is_number:
@@ -50,12 +42,11 @@ def _find_unused_results(facts: Facts) -> Iterator[Finding]:
         if one.derivatives:
             what = f"{one.derivatives:,} of {one.all_derivatives:,} derivatives that are taken here are not used"
         uses = [*one.operators, *one.backward]
-        yield from found_at(
-            one.place,
-            RULE,
+        yield from RULE.found_at(
             facts,
+            one.place,
             takes_ns=saving_ns,
-            worth=NUMBERS_WORTH if one.is_number else WORTH,
+            worth=NUMBERS_WORTH if one.is_number else AUDIT_WORTH,
             is_bound=one.is_number,
             message=f"{what} in the steps that were looked at: {unused_names(uses)}",
             evidence={
@@ -99,17 +90,16 @@ SOME_CALLS_WORTH = 0.05
 
 
 def _find_partly_read(facts: Facts) -> Iterator[Finding]:
-    for one in audit_of(facts).partly_read:
+    for one in facts.audit.partly_read:
         if one.is_loaded:
             continue  # DS003 tells it
         work_ns = both_passes_ns(facts, one.operators, one.backward, each_ns=_CALL_NS)
         saving_ns = int(max(1 - one.read_rows / one.rows, 0.0) * work_ns * (1 - padded_share(facts, one.place)))
-        yield from found_at(
-            one.place,
-            RULE,
+        yield from RULE.found_at(
             facts,
+            one.place,
             takes_ns=saving_ns,
-            worth=WORTH if one.whole else SOME_CALLS_WORTH,
+            worth=AUDIT_WORTH if one.whole else SOME_CALLS_WORTH,
             message=f"{_calls(one)}{count_text(one.read_rows)} of {count_text(one.rows)} positions that are computed "
             f"here {'is' if one.read_rows == 1 else 'are'} read later: {unused_names(one.operators)}",
             evidence={
@@ -147,7 +137,7 @@ def _partly_read_remedy(facts: Facts, one: PartlyReadResults) -> str:
             "Take what is read out of the arguments first. Of pairs (boxes and targets, say) compute those that belong "
             "together: each sample's own, padded to one length (`pad_sequence`), not all of a batch with all."
         )
-    before = f" before {place_words(facts, one.first)}" if one.first != one.place else ""
+    before = f" before {facts.audited_place_text(one.first)}" if one.first != one.place else ""
     if one.ignored is not None:
         keep = f"labels != {one.ignored}"
         return f"{words}{before}: `keep = {keep}`, then `head(hidden[keep])` for the loss of `labels[keep]`."

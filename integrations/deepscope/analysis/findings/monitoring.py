@@ -1,25 +1,21 @@
-"""What runs beside training: logging, Lightning's sanity check, the search for anomalies (DS019, DS022, DS025)."""
+"""What is watched beside training: logs and metrics, and Lightning's sanity check (DS019, DS025)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
 
 from deepscope.analysis.array_ops.intervals import Intervals, union
-from deepscope.analysis.array_ops.selection import Mask, by_line, named, of_kind
+from deepscope.analysis.array_ops.selection import Mask, by_line, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import calls_of_package, sanity_check
-from deepscope.analysis.findings.recognised_calls import ASKS_NAN
 from deepscope.analysis.findings.rule import Rule
-from deepscope.records import Evidence, Finding
+from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
-from deepscope.trace.model import Int64
-from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates
 
 WORTH = 0.05
 """A line is named if it would save at least this share of the wall time."""
@@ -124,7 +120,7 @@ def _find_framework_logs(facts: Facts) -> Iterator[Finding]:
             else "Let it write one step of many: `Trainer(log_every_n_steps=…)`.",
             is_bound=True,
         )
-        file, line = _only_call(facts, "Trainer", _TRAINERS)
+        file, line = facts.texts.only_call("Trainer", _TRAINERS.search)
         yield replace(finding, file=file, line=line)
 
 
@@ -222,88 +218,3 @@ def _host(facts: Facts) -> int:
 
 
 SANITY_CHECK = Rule("DS025", "Sanity check in a short run", _find_sanity_check)
-
-
-ANOMALY_DETECTION_WORTH = 0.02
-"""It is named if it would save at least this share of the wall time."""
-VIEW_NS = 3_000
-"""A view that autograd follows takes about this by itself; what it takes more is the stack that is kept for it."""
-_VIEWS = frozenset(
-    f"aten::{name}"
-    for name in ("t", "transpose", "permute", "view", "expand", "select", "slice", "unsqueeze", "squeeze")
-)
-_SWITCHES = re.compile(r"(?:^|\.)(?:set_)?detect_anomaly$")
-_ANOMALY_DETECTION_REMEDY = (
-    "Take `torch.autograd.set_detect_anomaly(True)` (or `detect_anomaly()`) out; switch it on to seek a NaN alone."
-)
-_ANOMALY_DETECTION_LIGHTNING = "Make the Trainer with `detect_anomaly=False`; switch it on to seek a NaN alone."
-
-
-def _find(facts: Facts) -> Iterator[Finding]:
-    trace, location = facts.trace, facts.attribution.owners.location
-    settings = trace.header.settings
-    found = facts.anomaly_checks
-    found = found[facts.analysis.extent.holds(trace.events.start_ns[found])]
-    if not len(found):
-        return
-    lengths = trace.events.duration_ns[found]
-    checking = by_line(location[found], facts.lines, lengths)
-    evidence: Evidence = {
-        "checks": int(np.count_nonzero(named(trace, facts.marked(found), ASKS_NAN.__eq__))),
-        "checking_ns": int(checking.sum()),
-    }
-    if facts.has_device:
-        # Here the CPU waited, and the device afterwards.
-        whole = facts.gaps.checked // facts.devices
-        evidence["device_idle_after_ns"] = int(facts.gaps.checked.sum())
-    else:
-        kept, each_ns = _kept_stacks(facts)
-        stacks = by_line(location[kept], facts.lines, np.full(len(kept), each_ns, np.int64))
-        whole = checking + stacks
-        evidence |= {"stacks": len(kept), "stacks_ns": int(stacks.sum())}
-    saving = int(whole.sum())
-    if saving < max(ANOMALY_DETECTION_WORTH * facts.wall_ns, 1):
-        return
-    by_trainer = settings is not None and settings.trainer.get("detect_anomaly") is True
-    finding = RULE.finding(
-        facts,
-        location=-1,
-        message="autograd looks for anomalies: it keeps a stack for each operator, and seeks NaN in each gradient",
-        evidence=evidence,
-        saving_ns=saving,
-        remedy=_ANOMALY_DETECTION_LIGHTNING if by_trainer else _ANOMALY_DETECTION_REMEDY,
-    )
-    file, line = _only_call(facts, "detect_anomaly", _SWITCHES)
-    yield replace(finding, file=file, line=line)
-
-
-def _only_call(facts: Facts, word: str, names: re.Pattern[str]) -> tuple[str, int]:
-    """Where such a function, whose name has that word, is called, as the texts say; ("", 0) where that is not one
-    line, or a call of several in a row.
-    """
-    found = facts.texts.calling(word, names.search)
-    first = min(found, default=("", 0))
-    is_one = found and {path for path, _ in found} == {first[0]} and max(found)[1] - first[1] + 1 == len(found)
-    return first if is_one else ("", 0)
-
-
-def _kept_stacks(facts: Facts) -> tuple[Int64, int]:
-    """The forward operators (events) that a stack was kept for, and what one costs: the mean of views beyond `VIEW_NS`.
-
-    A view does nothing else, so that its own time is that of the stack, as deep as the program's are. Each node keeps
-    one as it is made; the nodes are counted as the backward pass runs them.
-    """
-    attribution, events, trace = facts.attribution, facts.trace.events, facts.trace
-    operators = attribution.operators
-    roots = facts.backward_nodes
-    gathers = named(trace, facts.marked(roots), partial(evaluates, ACCUMULATES_GRADIENT))
-    roots = roots[~gathers[roots] & facts.analysis.extent.holds(events.start_ns[roots])]
-    forward = pick(attribution.calls.up, roots)
-    forward = forward[forward >= 0]
-    forward = forward[~attribution.calls.backward[forward]]
-    views = named(trace, facts.marked(forward), _VIEWS.__contains__)[forward]
-    own = operators.self_ns[operators.around[forward[views]]]
-    return forward, max(int(own.mean()) - VIEW_NS, 0) if len(own) else 0
-
-
-RULE = Rule("DS022", "Anomaly detection left on", _find, measured_on=("cpu",))
