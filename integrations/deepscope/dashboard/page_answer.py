@@ -41,6 +41,16 @@ class Choice(Question, kw_only=True, frozen=True):
     module: str = ""
 
 
+class AtLine(PageAnswer):
+    """Something that is of a line of code; the base of such answers."""
+
+    file: str
+    """As recorded; "" where no line is known."""
+    line: int
+    place: str
+    function: str
+
+
 class Fact(PageAnswer):
     """One thing that is known."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from deepscope.dashboard.page_answer import PageAnswer, key_of, place_words, whole_place, word
+from deepscope.dashboard.page_answer import AtLine, PageAnswer, key_of, place_words, whole_place, word
 from deepscope.records import Line, Profile
 from deepscope.records.lines import NO_LINE
 from deepscope.report.call_paths import node_path, subtree_sums
@@ -25,13 +25,9 @@ class NamedTime(PageAnswer):
     calls: int
 
 
-class OwnerLine(PageAnswer):
+class OwnerLine(AtLine):
     """A line, and a time that it owns."""
 
-    file: str
-    line: int
-    place: str
-    function: str
     time_ns: int
 
 
@@ -113,13 +109,8 @@ FRAMES = 60
 """Lines of a path, the innermost."""
 
 
-class Caller(PageAnswer):
+class Caller(AtLine):
     """A line of a call path."""
-
-    file: str
-    line: int
-    place: str
-    function: str
 
 
 class CallPath(PageAnswer):

@@ -63,22 +63,22 @@ class ComparedRun(PageAnswer):
     steps: int
 
 
-class Compared(PageAnswer):
+class Compared(PageAnswer, kw_only=True):
     """A run beside another one."""
 
-    before: ComparedRun | None
+    before: ComparedRun | None = None
     """None where there is no other run; then there are no rows."""
     after: ComparedRun
     by: ComparedTable
     number: ComparedNumber
-    has_intervals: bool
+    has_intervals: bool = False
     """Whether anything is known of noise."""
-    step: TimeChange | None
-    step_words: str
-    noise_words: str
+    step: TimeChange | None = None
+    step_words: str = ""
+    noise_words: str = ""
     rows: Table
     """Those beyond noise first, each part by the size of its change; rows without a change are left out."""
-    beyond_noise: int
+    beyond_noise: int = 0
     """So many of them, the first."""
 
 
@@ -88,16 +88,10 @@ def compare(library: Library, question: CompareQuestion) -> Compared:
     mine = Choice(**{name: getattr(question, name) for name in Choice.__struct_fields__})
     if not baseline:
         return Compared(
-            before=None,
             after=_run(library, mine, library.profile(mine)),
             by=question.by,
             number=question.number,
-            has_intervals=False,
-            step=None,
-            step_words="",
-            noise_words="",
             rows=Table(id="changes", title="", columns=[], rows=[], files=[], places=[]),
-            beyond_noise=0,
         )
     other = msgspec.structs.replace(mine, run=baseline)
     before, after = _both(library, other, mine)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from deepscope.analysis.verdict import Reason
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.page_answer import Choice, Figure, PageAnswer, in_page_words, whole_place, word
+from deepscope.dashboard.page_answer import AtLine, Choice, Figure, PageAnswer, in_page_words, whole_place, word
 from deepscope.dashboard.pages.calls import CallPath, call_paths
 from deepscope.dashboard.pages.findings import ShownFinding, shown_finding
 from deepscope.dashboard.pages.lines import notes_of, values_of
@@ -77,13 +77,9 @@ class BelowNode(PageAnswer):
     """How many modules that are alike it stands for."""
 
 
-class LineDetails(PageAnswer):
+class LineDetails(AtLine):
     """One line."""
 
-    file: str
-    line: int
-    place: str
-    function: str
     functions: list[str]
     """In which it runs, the most expensive first."""
     source: str

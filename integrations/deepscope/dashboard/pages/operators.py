@@ -8,7 +8,7 @@ from typing import Literal
 
 from deepscope.analysis.verdict import limit_of
 from deepscope.dashboard.library import Library
-from deepscope.dashboard.page_answer import Choice, PageAnswer, Table, key_of, place_words, table_of, word
+from deepscope.dashboard.page_answer import AtLine, Choice, PageAnswer, Table, key_of, place_words, table_of, word
 from deepscope.dashboard.pages.calls import NamedTime, OwnerLine, kernels_below, lines_with
 from deepscope.errors import OptionError
 from deepscope.printable import printable
@@ -156,13 +156,8 @@ class Cause(PageAnswer):
     time_ns: int
 
 
-class Spot(PageAnswer):
+class Spot(AtLine):
     """A line of a stack."""
-
-    file: str
-    line: int
-    place: str
-    function: str
 
 
 class OperatorDetails(PageAnswer):
@@ -170,18 +165,18 @@ class OperatorDetails(PageAnswer):
 
     name: str
     """As the trace has it."""
-    why: str
+    why: str = ""
     """What holds its work back, in words; or why that is not known."""
-    causes: list[Cause]
+    causes: list[Cause] = []
     """They sum to its own time, or where its FLOPs are of operators that it calls, to the time of these."""
-    shapes: str
-    out_shapes: str
-    stack: list[Spot]
+    shapes: str = ""
+    out_shapes: str = ""
+    stack: list[Spot] = []
     """The innermost line first."""
-    kernels: list[NamedTime]
+    kernels: list[NamedTime] = []
     """Of an operator by name; so are the lines."""
-    lines: list[OwnerLine]
-    operators: list[NamedTime]
+    lines: list[OwnerLine] = []
+    operators: list[NamedTime] = []
     """Of a kind."""
 
 
@@ -219,7 +214,6 @@ def _details(profile: Profile, row: Operator) -> OperatorDetails:
         stack=_stack(detail.stack, profile) if detail else [],
         kernels=kernels_below(profile, row.name) if device and detail is None else [],
         lines=lines_with(profile, "operator", row.name) if detail is None else [],
-        operators=[],
     )
 
 
@@ -227,13 +221,6 @@ def _kind(profile: Profile, kind: str) -> OperatorDetails:
     members = [one for one in profile.operators if operator_kind(one.name) == kind]
     return OperatorDetails(
         name=word(kind),
-        why="",
-        causes=[],
-        shapes="",
-        out_shapes="",
-        stack=[],
-        kernels=[],
-        lines=[],
         operators=[named_operator(one) for one in sorted(members, key=lambda one: -one.self_device_ns)],
     )
 

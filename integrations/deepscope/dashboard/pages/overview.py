@@ -6,6 +6,7 @@ from typing import Literal
 
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.page_answer import (
+    AtLine,
     Choice,
     Figure,
     PageAnswer,
@@ -64,14 +65,9 @@ class StepBar(PageAnswer):
     """Times in the order of `Overview.phase_names`; what they leave of the duration is in no phase."""
 
 
-class HotLine(PageAnswer):
+class HotLine(AtLine):
     """A line with what it costs."""
 
-    file: str
-    """As recorded; "" for what ran on no line."""
-    line: int
-    place: str
-    function: str
     source: str
     cost_per_step_ns: float
     """Self time and the device's idle time that it is blamed for; without a device, self time and Python's. Without

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeVar
 
-from deepscope.dashboard.page_answer import PageAnswer, key_of, place_words, word
+from deepscope.dashboard.page_answer import AtLine, PageAnswer, key_of, place_words, word
 from deepscope.dashboard.pages.calls import NamedTime
 from deepscope.dashboard.pages.operators import kernel_key, named_operator
 from deepscope.records import PHASES, FrameworkPart, Kernel, Line, Profile
@@ -33,13 +33,9 @@ def parts_of(times: Iterable[tuple[str, int]], whole_ns: int) -> list[Part]:
 _LINES = 5
 
 
-class IdleLine(PageAnswer):
+class IdleLine(AtLine):
     """A line on which the CPU was while the device had nothing to do."""
 
-    file: str
-    line: int
-    place: str
-    function: str
     idle_ns: int
     share: float
     """Of the idle time."""
