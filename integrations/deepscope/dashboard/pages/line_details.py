@@ -77,24 +77,24 @@ class BelowNode(PageAnswer):
     """How many modules that are alike it stands for."""
 
 
-class LineDetails(AtLine):
+class LineDetails(AtLine, kw_only=True):
     """One line."""
 
-    functions: list[str]
+    functions: list[str] = []
     """In which it runs, the most expensive first."""
-    source: str
+    source: str = ""
     notes: list[str]
-    is_library: bool
+    is_library: bool = False
     figures: list[Figure]
     cost_share: float
     """Of what the run costs."""
-    verdict: str
-    why: str
+    verdict: str = ""
+    why: str = ""
     """What the verdict rests on, or why there is none."""
-    causes: list[LineCause]
+    causes: list[LineCause] = []
     """They sum to the cost."""
     cost_ns: int
-    fused_with: list[FusedLine]
+    fused_with: list[FusedLine] = []
     held: list[Figure]
     """Bytes that were live at the peak, by what held them."""
     findings: list[ShownFinding]
@@ -167,17 +167,10 @@ def _without_place(profile: Profile, row: Numbers, place: int, fold: bool) -> Li
         line=0,
         place=NO_LINE,
         function="",
-        functions=[],
-        source="",
         notes=["work that reached no line of the user's code"],
-        is_library=False,
         figures=_figures(profile, row),
         cost_share=Costs.of(profile).share(row),
-        verdict="",
-        why="",
-        causes=[],
         cost_ns=row.cost_ns,
-        fused_with=[],
         held=[Figure(kind, size, "bytes") for kind, size in peak_kinds(row)],
         findings=[shown_finding(profile, one) for one in profile.findings if not one.file],
         callers=callers,
