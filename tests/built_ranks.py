@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepscope.ranks.results import (
+from deepscope.ranks.ranks_report import (
     CollectiveRow,
     DomainRow,
     Failure,

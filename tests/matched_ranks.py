@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deepscope.quantities import listed
-from deepscope.ranks.summary import CallColumns, RankSummary
+from deepscope.ranks.rank_summary import CallColumns, RankSummary
 from deepscope.records import Collective, CriticalPath, Totals
 
 __all__ = ["Call", "rank"]

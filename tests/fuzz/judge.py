@@ -22,8 +22,8 @@ from deepscope.comparison import compare
 from deepscope.dashboard.html_file import html_file
 from deepscope.dashboard.timeline.index import open_timeline
 from deepscope.errors import DeepScopeError
+from deepscope.ranks.rank_summary import summary_of
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import summary_of
 from deepscope.records import PHASES, Numbers, Profile
 from deepscope.records.columns import column_table, table_names
 from deepscope.records.ranks import merge_profiles

@@ -31,8 +31,8 @@ from deepscope.analysis.verdict import Reason, judgement
 from deepscope.dashboard.page_answer import Choice
 from deepscope.dashboard.pages.operators import ModulesAsked, OperatorsAsked, kernels, modules, operators
 from deepscope.dashboard.pages.overview import overview
+from deepscope.ranks.rank_summary import summary_of
 from deepscope.ranks.side_by_side import rank_rows
-from deepscope.ranks.summary import summary_of
 from deepscope.records import NO_OPERATOR, Profile, Verdict, View, Why
 from deepscope.report.tables import TABLES, table
 from deepscope.report.text_report import text_report

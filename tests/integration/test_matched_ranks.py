@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from deepscope.ranks.rank_summary import CallColumns, RankSummary
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import CallColumns, RankSummary
 from deepscope.store.ranks import read_ranks
 
 pytestmark = pytest.mark.thorough

@@ -131,7 +131,7 @@ def test_a_rank_that_cannot_be_read_is_told_and_the_others_are_shown(folder: Pat
 
 @pytest.mark.parametrize("path", each_trace())
 def test_a_single_trace_tells_what_it_can(path: Path) -> None:
-    from deepscope.ranks.detail import rank_detail
+    from deepscope.ranks.rank_detail import rank_detail
     from deepscope.ranks.side_by_side import side_by_side
     from deepscope.report.ranks import rank_text, ranks_text
     from deepscope.store.ranks import read_ranks

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.store.load import load_profile
 from deepscope.store.ranks import read_ranks

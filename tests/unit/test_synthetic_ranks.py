@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.store.ranks import read_ranks
 from recorded_traces import needs_shared_traces

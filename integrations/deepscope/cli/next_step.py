@@ -22,7 +22,7 @@ from deepscope.trace.kineto.remote import is_url
 
 if TYPE_CHECKING:
     from deepscope.comparison import Comparison
-    from deepscope.ranks.results import RanksReport
+    from deepscope.ranks.ranks_report import RanksReport
     from deepscope.records.findings import Try
     from deepscope.trials.runs import Command
 

@@ -43,7 +43,7 @@ def ranks(
     use_one_thread()
     where = list(paths) or [newest_folder(FOLDERS)]
     from deepscope.cli.next_step import after_ranks, with_next
-    from deepscope.ranks.detail import rank_detail
+    from deepscope.ranks.rank_detail import rank_detail
     from deepscope.ranks.side_by_side import side_by_side
     from deepscope.report import ranks as forms
     from deepscope.store.ranks import read_ranks

@@ -25,8 +25,8 @@ from deepscope.dashboard.pages.line_details import LineDetails
 from deepscope.dashboard.pages.operators import Modules, kernel_key, operator_key, operator_rows
 from deepscope.dashboard.server import asset
 from deepscope.errors import DeepScopeError, OptionError
+from deepscope.ranks.rank_summary import summary_of
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import summary_of
 from deepscope.records import Detail, Profile
 from deepscope.report.call_paths import FlameTree, largest
 from deepscope.store.runs import FoundRun

@@ -20,9 +20,9 @@ from deepscope.dashboard.page_answer import Choice
 from deepscope.errors import DeepScopeError, NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.processes import Progress
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.rank_summary import RankSummary
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import RankSummary
 from deepscope.records import Detail, Profile, View
 from deepscope.records.memory import SnapshotReport
 from deepscope.store.ascend.folders import tables_of

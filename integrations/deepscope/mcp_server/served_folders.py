@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from deepscope.errors import DeepScopeError, NoTraceError, TraceError
 from deepscope.printable import without_secrets
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records import WHOLE, Profile
 from deepscope.records.source_files import short_path

@@ -8,8 +8,8 @@ from statistics import median
 
 from deepscope.quantities import ranges
 from deepscope.ranks.collectives import ROLE_WORDS, role_among
-from deepscope.ranks.results import DomainRow, LinkRow, RankRow, Role
-from deepscope.ranks.summary import AscendCalls, AscendGroup, AscendLink, AscendRank, RankSummary
+from deepscope.ranks.rank_summary import AscendCalls, AscendGroup, AscendLink, AscendRank, RankSummary
+from deepscope.ranks.ranks_report import DomainRow, LinkRow, RankRow, Role
 
 # Megatron-LM's and MindSpeed's names (core/parallel_state.py). Their `mp` is tensor and pipeline together.
 _ROLES: dict[str, Role] = ROLE_WORDS | {"exp": "expert", "default": "world"}

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Floats
+from deepscope.ranks.call_matching import MatchedCalls
 from deepscope.ranks.collective_calls import distinct_pairs
-from deepscope.ranks.matching import MatchedCalls
-from deepscope.ranks.results import RankClock
+from deepscope.ranks.ranks_report import RankClock
 from deepscope.records.collectives import TOGETHER
 from deepscope.trace.model import Int64
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask
 from deepscope.quantities import listed, ranges
-from deepscope.ranks.summary import CallColumns
+from deepscope.ranks.rank_summary import CallColumns
 from deepscope.records import Collective
 from deepscope.trace.model import Int64
 

@@ -17,10 +17,10 @@ import numpy as np
 from deepscope.analysis.array_ops.selection import Mask
 from deepscope.analysis.tables.messages import bus_factor
 from deepscope.quantities import listed
+from deepscope.ranks.call_matching import Aligner, CallSequence, MatchedCalls
 from deepscope.ranks.collective_calls import MESSAGES, Calls, RowKey, distinct_pairs, key_of
-from deepscope.ranks.matching import Aligner, CallSequence, MatchedCalls
-from deepscope.ranks.results import CollectiveRow, GroupRow, PairRow, RankRow, Role
-from deepscope.ranks.summary import RankSummary
+from deepscope.ranks.rank_summary import RankSummary
+from deepscope.ranks.ranks_report import CollectiveRow, GroupRow, PairRow, RankRow, Role
 from deepscope.records.collectives import TOGETHER
 from deepscope.trace.model import Int64
 

@@ -13,8 +13,8 @@ import numpy as np
 from deepscope.printable import printable
 from deepscope.quantities import ranges, time_text
 from deepscope.ranks.lateness import others_median
-from deepscope.ranks.results import EndedRank, MissingWait, RankRow, Waited
-from deepscope.ranks.summary import RankLine, RankSummary
+from deepscope.ranks.rank_summary import RankLine, RankSummary
+from deepscope.ranks.ranks_report import EndedRank, MissingWait, RankRow, Waited
 from deepscope.records.source_files import short_place
 
 _WAITED = 0.5

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepscope.analysis.array_ops.selection import Floats
-from deepscope.ranks.summary import RankLine, RankSummary
+from deepscope.ranks.rank_summary import RankLine, RankSummary
 from deepscope.records import OwnLine
 
 LineKey = tuple[str, int, str]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Floats
-from deepscope.ranks.summary import RankSummary, RankWork
+from deepscope.ranks.rank_summary import RankSummary, RankWork
 
 SLOWER = 1.03
 """Kernels that take less than this many times as long are as fast."""

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from deepscope.ranks.ascend import domain_rows, link_rows, with_step_times
+from deepscope.ranks.call_matching import MatchedCalls, match
 from deepscope.ranks.clocks import align_clocks
 from deepscope.ranks.collective_calls import RowKey, gather, key_of
 from deepscope.ranks.collectives import (
@@ -25,11 +26,10 @@ from deepscope.ranks.collectives import (
 )
 from deepscope.ranks.ended_ranks import end_sentences, find_ends, leave_out_waiting, world_of
 from deepscope.ranks.lateness import LineKey, file_on_all_ranks
-from deepscope.ranks.matching import MatchedCalls, match
-from deepscope.ranks.results import Failure, RankRow, RanksReport, VaryingLine, VaryingRow
+from deepscope.ranks.rank_summary import RankSummary, RankWork, summary_of
+from deepscope.ranks.ranks_report import Failure, RankRow, RanksReport, VaryingLine, VaryingRow
 from deepscope.ranks.straggler_finding import straggler_findings
 from deepscope.ranks.stragglers import find_stragglers
-from deepscope.ranks.summary import RankSummary, RankWork, summary_of
 from deepscope.records import Profile
 from deepscope.records.profile import add_findings
 

@@ -9,8 +9,8 @@ import numpy as np
 from deepscope.printable import printable
 from deepscope.quantities import count_text, ranges, time_text
 from deepscope.ranks.lateness import above_others, file_on_all_ranks
-from deepscope.ranks.results import RankFigure, Straggler
-from deepscope.ranks.summary import RankSummary
+from deepscope.ranks.rank_summary import RankSummary
+from deepscope.ranks.ranks_report import RankFigure, Straggler
 from deepscope.records import Evidence, Finding, Remedy
 from deepscope.records.findings import severity_of
 from deepscope.records.source_files import base_name

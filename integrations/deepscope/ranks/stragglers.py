@@ -28,9 +28,9 @@ from deepscope.ranks.lateness import (
     own_table,
 )
 from deepscope.ranks.pace import Pace, Typical, pace_of, typical_work
-from deepscope.ranks.results import Cause, RankFigure, RankRow, Straggler
+from deepscope.ranks.rank_summary import RankLine, RankSummary
+from deepscope.ranks.ranks_report import Cause, RankFigure, RankRow, Straggler
 from deepscope.ranks.straggler_finding import sentence
-from deepscope.ranks.summary import RankLine, RankSummary
 
 PART_OF_EXCESS = 0.2
 """A line, or a part of the step, is named if it has at least this share of the excess."""

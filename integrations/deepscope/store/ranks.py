@@ -14,8 +14,8 @@ import msgspec
 from deepscope.errors import NoTraceError, OptionError, TraceError, in_words
 from deepscope.printable import without_secrets
 from deepscope.processes import Progress
-from deepscope.ranks.results import Failure
-from deepscope.ranks.summary import AscendRank, RankSummary, summary_of
+from deepscope.ranks.rank_summary import AscendRank, RankSummary, summary_of
+from deepscope.ranks.ranks_report import Failure
 from deepscope.records import Numbers, Profile, Resolved, Totals, TraceInfo, View
 from deepscope.records.merging import decoded
 from deepscope.store.ascend.cluster import Cluster, find_cluster

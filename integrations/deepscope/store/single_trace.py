@@ -253,6 +253,6 @@ def trace_error(file: TraceFile, error: Exception) -> TraceError:
 
 
 def _summary(profile: Profile) -> bytes:
-    from deepscope.ranks.summary import summary_of
+    from deepscope.ranks.rank_summary import summary_of
 
     return msgspec.msgpack.encode(summary_of(profile))

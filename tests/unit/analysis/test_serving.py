@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from deepscope.quantities import time_text
+from deepscope.ranks.rank_summary import summary_of
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import summary_of
 from deepscope.records import Profile, ServingPhase
 from deepscope.records.ranks import merge_profiles
 from deepscope.report.columns import thread_columns

@@ -17,10 +17,10 @@ from asking import Asking
 from deepscope.dashboard.library import RanksOfRun
 from deepscope.dashboard.page_answer import Choice, Table, encoded
 from deepscope.dashboard.pages.distributed import Distributed, RankChoice, RankPage, distributed, rank
-from deepscope.ranks.detail import rank_detail
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.rank_detail import rank_detail
+from deepscope.ranks.rank_summary import RankSummary, summary_of
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.report.ranks import rank_json, ranks_json
 from deepscope.store.load import load_profile
 from deepscope.store.ranks import read_ranks

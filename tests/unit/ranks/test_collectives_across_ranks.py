@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from deepscope.ranks.ascend import domain_rows
 from deepscope.ranks.collectives import role_of
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.rank_summary import AscendCalls, AscendGroup, AscendRank
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import AscendCalls, AscendGroup, AscendRank
 from matched_ranks import Call, rank
 
 US, MS, SECOND = 1_000, 1_000_000, 1_000_000_000

@@ -10,9 +10,9 @@ import pytest
 
 from deepscope.analysis.build import build_profile
 from deepscope.ranks.ended_ranks import ended_ranks
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.rank_summary import RankSummary, summary_of
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.records import Profile
 from deepscope.report.ranks.sentences import answer
 from deepscope.store import load_profile

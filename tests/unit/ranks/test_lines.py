@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 import built_profiles
+from deepscope.ranks.rank_summary import RankSummary, summary_of
 from deepscope.ranks.side_by_side import varying_lines
-from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.records import CriticalLine
 from deepscope.store.ranks import read_ranks
 from trace_builder import TraceBuilder

@@ -9,11 +9,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from deepscope.ranks.call_matching import match
 from deepscope.ranks.collective_calls import gather
-from deepscope.ranks.matching import match
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.rank_summary import CallColumns, RankSummary
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import CallColumns, RankSummary
 from deepscope.store import load_profile
 from deepscope.store.ranks import read_ranks
 from recorded_traces import needs_shared_traces, shared_paths

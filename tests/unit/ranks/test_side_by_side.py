@@ -12,9 +12,9 @@ import built_profiles
 import built_ranks
 from deepscope.analysis.build import build_profile
 from deepscope.errors import NoTraceError
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.rank_summary import RankSummary, summary_of
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.report.ranks import ranks_text
 from deepscope.report.ranks.sentences import answer
 from deepscope.store.ranks import read_ranks

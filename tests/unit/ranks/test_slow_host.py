@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from deepscope.analysis.build import build_profile
+from deepscope.ranks.rank_summary import RankSummary, summary_of
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.straggler_finding import CODE
-from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.store.load import load_profile
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

@@ -13,10 +13,10 @@ import pytest
 
 from deepscope.analysis.build import build_profile
 from deepscope.analysis.findings import RULES
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.rank_summary import RankSummary, summary_of
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.ranks.straggler_finding import CODE, TITLE, straggler_findings
-from deepscope.ranks.summary import RankSummary, summary_of
 from deepscope.records import Profile
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from deepscope.analysis.build import build_profile
+from deepscope.ranks.rank_summary import summary_of
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import summary_of
 from deepscope.trace.read import read_trace
 from recorded_traces import needs_shared_traces, shared_paths
 

@@ -18,7 +18,7 @@ def read():
     assert glance(HEAD).pid == 3
 """
 SUMMARY = f"""
-from deepscope.ranks.summary import RankSummary
+from deepscope.ranks.rank_summary import RankSummary
 from deepscope.records.merging import decoded
 BODY = {msgspec.msgpack.encode(rank(7, [Call(0, 9)]))!r}
 def read():

@@ -12,7 +12,7 @@ import pytest
 from wcwidth import wcswidth
 
 import built_ranks
-from deepscope.ranks.results import Failure, RankClock, RanksReport
+from deepscope.ranks.ranks_report import Failure, RankClock, RanksReport
 from deepscope.report.ranks import BY, ranks_csv, ranks_json, ranks_text
 from deepscope.report.ranks.heat_map import heat_map, level
 from deepscope.report.ranks.json_csv import rows_of

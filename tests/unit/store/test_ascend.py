@@ -25,7 +25,7 @@ from ascend_cluster import (
 )
 from deepscope.analysis.event_tables import step_trace_time
 from deepscope.errors import NoTraceError, OptionError
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.ranks.side_by_side import side_by_side
 from deepscope.records.columns import RecordColumn
 from deepscope.report.ranks import ranks_json, ranks_text

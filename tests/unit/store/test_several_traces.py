@@ -13,7 +13,7 @@ import pytest
 
 from deepscope import processes
 from deepscope.errors import NotATraceError, NoTraceError, OptionError, TraceError, TruncatedTraceError
-from deepscope.ranks.summary import summary_of
+from deepscope.ranks.rank_summary import summary_of
 from deepscope.records import WHOLE, Profile
 from deepscope.store import load_profile, runs, several_traces, single_trace, trace_identity
 from deepscope.store.cache import Kind, cache_folder

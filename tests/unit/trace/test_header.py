@@ -10,13 +10,7 @@ import pytest
 from deepscope.capture.options import RecordingOptions
 from deepscope.trace.format.audit import AuditAccount, AuditedPlace, OperatorUse, SameWork, SlicedCalls, UnusedGradients
 from deepscope.trace.format.configuration import Configuration
-from deepscope.trace.format.counters import (
-    ContainerLimits,
-    CounterAccount,
-    DeviceFacts,
-    MemoryNode,
-    MissingSensor,
-)
+from deepscope.trace.format.counters import ContainerLimits, CounterAccount, DeviceFacts, MemoryNode, MissingSensor
 from deepscope.trace.format.header import (
     FORMAT,
     CallStackAccount,

@@ -16,8 +16,8 @@ from deepscope.dashboard.page_answer import (
     whole_place,
     word,
 )
-from deepscope.ranks.detail import NumberComparison, rank_detail
-from deepscope.ranks.results import PairRow, RanksReport, Straggler
+from deepscope.ranks.rank_detail import NumberComparison, rank_detail
+from deepscope.ranks.ranks_report import PairRow, RanksReport, Straggler
 from deepscope.report.ranks.detail import NUMBERS, collectives_beside, lines_beside, rank_sentence, work_beside
 from deepscope.report.ranks.heat_map import LEVELS
 from deepscope.report.ranks.sentences import CAUSES, answer, figure_words, late_words, median_own

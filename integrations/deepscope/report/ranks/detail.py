@@ -7,8 +7,8 @@ from typing import Any
 
 from deepscope.printable import printable
 from deepscope.quantities import number_text, time_text
-from deepscope.ranks.detail import NumberComparison, RankDetail
-from deepscope.ranks.results import RanksReport
+from deepscope.ranks.rank_detail import NumberComparison, RankDetail
+from deepscope.ranks.ranks_report import RanksReport
 from deepscope.records.source_files import short_path
 from deepscope.report.event_names import readable
 from deepscope.report.ranks.sentences import above_text, collective_name, late_entries, step_unit

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from deepscope.printable import printable
 from deepscope.quantities import bytes_text, ranges, time_text
-from deepscope.ranks.results import PairRow, RankRow, RanksReport
+from deepscope.ranks.ranks_report import PairRow, RankRow, RanksReport
 from deepscope.report.ranks.sentences import median_own
 from deepscope.report.terminal import Style, Styles, TextColumn, cell_len, cut_end, render
 

@@ -9,8 +9,14 @@ from typing import Any
 import msgspec
 
 from deepscope.errors import OptionError
-from deepscope.ranks.detail import CollectiveComparison, LineComparison, NumberComparison, RankDetail, WorkComparison
-from deepscope.ranks.results import (
+from deepscope.ranks.rank_detail import (
+    CollectiveComparison,
+    LineComparison,
+    NumberComparison,
+    RankDetail,
+    WorkComparison,
+)
+from deepscope.ranks.ranks_report import (
     CollectiveRow,
     DomainRow,
     GroupRow,

@@ -9,7 +9,7 @@ from statistics import median
 from deepscope.printable import printable
 from deepscope.quantities import number_text, share_text, time_text
 from deepscope.ranks.ended_ranks import Ends, end_sentences
-from deepscope.ranks.results import Cause, RankFigure, RanksReport, Straggler
+from deepscope.ranks.ranks_report import Cause, RankFigure, RanksReport, Straggler
 from deepscope.records.source_files import short_place
 
 CAUSES: dict[Cause, str] = {

@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from deepscope.ranks.results import CollectiveRow, LinkRow, RankRow, RanksReport
+from deepscope.ranks.ranks_report import CollectiveRow, LinkRow, RankRow, RanksReport
 from deepscope.records.source_files import short_place
 from deepscope.report.event_names import readable
 from deepscope.report.ranks.heat_map import LEVELS, level

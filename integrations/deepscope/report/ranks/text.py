@@ -8,7 +8,7 @@ from typing import Any
 
 from deepscope.printable import printable
 from deepscope.quantities import ranges, time_text
-from deepscope.ranks.results import RankRow, RanksReport
+from deepscope.ranks.ranks_report import RankRow, RanksReport
 from deepscope.ranks.straggler_finding import clause
 from deepscope.records.source_files import short_path
 from deepscope.report.columns import outside_words

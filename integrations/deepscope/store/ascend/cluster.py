@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from deepscope.errors import DeepScopeError
-from deepscope.ranks.results import Failure
-from deepscope.ranks.summary import AscendCalls, AscendGroup, AscendLink, AscendRank, AscendStep
+from deepscope.ranks.rank_summary import AscendCalls, AscendGroup, AscendLink, AscendRank, AscendStep
+from deepscope.ranks.ranks_report import Failure
 from deepscope.store.ascend.folders import CLUSTER_FILES, METADATA, RANK_FILES, RankFolder, rank_folder_of, rank_folders
 from deepscope.store.ascend.tables import (
     NS_PER_US,

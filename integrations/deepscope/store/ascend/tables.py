@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from deepscope.ranks.summary import AscendCalls, AscendGroup, AscendLink, AscendStep
+from deepscope.ranks.rank_summary import AscendCalls, AscendGroup, AscendLink, AscendStep
 
 _LONGEST_NS = 10**15
 """Eleven days. A longer time is an instant that stands where a duration should: torch_npu writes such ones."""

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from deepscope.ranks.call_matching import MatchedCalls, match
 from deepscope.ranks.collective_calls import gather
-from deepscope.ranks.matching import MatchedCalls, match
 from matched_ranks import EPOCH, Call, rank
 
 MS = 1_000_000

@@ -11,9 +11,9 @@ import msgspec
 
 from deepscope.errors import OptionError
 from deepscope.quantities import ranges
-from deepscope.ranks.results import CollectiveRow, Failure, PairRow, RankClock, RankRow, RanksReport, Straggler
+from deepscope.ranks.rank_summary import RankSummary
+from deepscope.ranks.ranks_report import CollectiveRow, Failure, PairRow, RankClock, RankRow, RanksReport, Straggler
 from deepscope.ranks.side_by_side import numbered, own_lines
-from deepscope.ranks.summary import RankSummary
 from deepscope.trace.names import announces_collective
 
 ROWS = 50

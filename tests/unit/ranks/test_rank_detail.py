@@ -12,10 +12,10 @@ import pytest
 import built_profiles
 import built_ranks
 from deepscope.errors import OptionError
-from deepscope.ranks.detail import RankDetail, rank_detail
-from deepscope.ranks.results import Failure
+from deepscope.ranks.rank_detail import RankDetail, rank_detail
+from deepscope.ranks.rank_summary import RankSummary, RankWork, summary_of
+from deepscope.ranks.ranks_report import Failure
 from deepscope.ranks.side_by_side import side_by_side
-from deepscope.ranks.summary import RankSummary, RankWork, summary_of
 from deepscope.records import CriticalLine, CriticalPath
 from deepscope.report.ranks import check_detail, rank_csv, rank_json, rank_text
 
