@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from deepscope.errors import DeepScopeError
 
 if TYPE_CHECKING:
+    from deepscope.capture.callback import callback as callback
     from deepscope.capture.notices import RecordingWarning as RecordingWarning
     from deepscope.capture.on_demand.start import OnDemand as OnDemand
     from deepscope.capture.on_demand.start import on_demand as on_demand
     from deepscope.capture.options import RecordingOptions as RecordingOptions
     from deepscope.capture.recording import Recording as Recording
     from deepscope.capture.recording import profile as profile
-    from deepscope.capture.step_callback import callback as callback
     from deepscope.lightning import DeepProfiler as DeepProfiler
     from deepscope.measure.model import count_model as count_model
     from deepscope.measure.timing import benchmark as benchmark
@@ -37,7 +37,7 @@ _HOMES = {
     "RecordingOptions": "deepscope.capture.options",
     "RecordingWarning": "deepscope.capture.notices",
     "benchmark": "deepscope.measure.timing",
-    "callback": "deepscope.capture.step_callback",
+    "callback": "deepscope.capture.callback",
     "count_model": "deepscope.measure.model",
     "load_profile": "deepscope.store",
     "on_demand": "deepscope.capture.on_demand.start",

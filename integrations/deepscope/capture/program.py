@@ -24,8 +24,8 @@ from deepscope.errors import ProgramError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from deepscope.capture.callback import StepCallback
     from deepscope.capture.options import OptionKeywords, RecordingOptions
-    from deepscope.capture.step_callback import StepCallback
     from deepscope.capture.whole_run.further_windows import EvaluationWindow
     from deepscope.capture.whole_run.run_watch import RunWatch
     from deepscope.capture.workers import WorkerClocks
@@ -296,7 +296,7 @@ def _new_callback(
     watch: RunWatch,
     options: OptionKeywords,
 ) -> StepCallback:
-    from deepscope.capture.step_callback import StepCallback
+    from deepscope.capture.callback import StepCallback
 
     return StepCallback(folder, filename=filename, workers=workers, watch=watch, **options)
 

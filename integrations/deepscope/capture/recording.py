@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
+import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
-
-from deepscope.capture import process_identity as process
-from deepscope.capture.call_site import CallSite, is_loop_left
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.on_demand.start import tell_step
-from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, RecordingOptions, checked_options
+from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
 from deepscope.capture.process_hooks.own_work import set_apart
 from deepscope.capture.recorder import Recorder
-from deepscope.capture.schedule import Plan, Schedule, StepAction
+from deepscope.capture.schedule import Plan, Schedule
 from deepscope.capture.session import RecordingSession
-from deepscope.capture.whole_run.further_windows import (
-    EVALUATION_STAGE,
-    EVALUATION_WORTH,
-    EVALUATION_WORTH_LOOKING,
-    EvaluationWindow,
-    SecondWindow,
-    at_once,
-)
 from deepscope.capture.whole_run.loader_passes import length_of
 from deepscope.capture.whole_run.run_timer import write_account
 from deepscope.capture.whole_run.run_watch import RunWatch
@@ -96,17 +86,8 @@ class Recording:
         """Of the run since `start`, or since before."""
         self._next_account_ns = 0
         self._is_open = False
-        self._site: CallSite | None = None
+        self._site: _CallSite | None = None
         """Where it was started."""
-        self._is_callbacks = False
-        self._second = SecondWindow(
-            self._new_second_recorder,
-            is_free=self._is_free_for_second,
-            first=lambda: self._recorder.timer.recorded,
-            works_elsewhere=torch.cuda.is_initialized,
-        )
-        self._ended_steps = self._steps_ns = 0
-        """Of the run up to its last step, with one before the start that the recording knows of."""
 
     def _new_recorder(self, first_step: int = 0) -> Recorder:
         return Recorder(
@@ -120,9 +101,8 @@ class Recording:
         )
 
     def _is_abandoned(self) -> bool:
-        """Nobody ends a callback; any other recording is in use as long as the code that started it runs."""
-        site = self._site
-        return site is not None and site.is_of_this_thread and (self._is_callbacks or not site.may_still_run())
+        """It is in use as long as the code that started it runs."""
+        return self._site is not None and not self._site.may_still_run()
 
     def start(self) -> Recording:
         """Begin; what `with` does. Raises `NestedProfileError` inside another recording that is in use.
@@ -144,7 +124,7 @@ class Recording:
             if one._recorder.is_stopped:  # nobody stops it any more
                 one.stop(complete=False)
         if not self._is_open:
-            self._site = CallSite()
+            self._site = _CallSite()
             self._next_account_ns = began_ns + _ACCOUNT_INTERVAL_NS
             if self._watch is None:
                 watch.give_to_recording(perf_counter_ns() - began_ns)
@@ -170,9 +150,6 @@ class Recording:
         watch.end_step()
         began_ns = perf_counter_ns()
         self._recorder.step()
-        self._ended_steps += 1
-        before_ns, self._steps_ns = self._steps_ns, watch.steps_ns
-        self._second.end_step(self._steps_ns - before_ns)
         if began_ns > self._next_account_ns:
             write_account(watch.account(), self.traces)
             self._next_account_ns = perf_counter_ns() + _ACCOUNT_INTERVAL_NS
@@ -184,28 +161,16 @@ class Recording:
         A window that has steps by then is saved with these, and its cycle is over.
         """
         self._give_to_recording(self._recorder.pause)
-        self._give_to_recording(self._second.pause)
 
     def resume(self) -> None:
         """After `pause`: the next step begins."""
         self._give_to_recording(self._recorder.resume)
-        self._give_to_recording(self._second.resume)
 
     def _give_to_recording(self, work: Callable[[], None]) -> None:
         began_ns = perf_counter_ns()
         work()
         if self._watch is not None:
             self._watch.give_to_recording(perf_counter_ns() - began_ns)
-
-    def start_behind_first_step(self) -> None:
-        """Begin at the end of step 0; a schedule that does not let it pass begins at step 1."""
-        if Schedule.of(self._options).action(0) is StepAction.PASS:
-            self.start()
-            self._recorder.step()
-        else:
-            self._afresh(first_step=1).start()
-        self._is_callbacks = True
-        self._ended_steps = 1
 
     def stop(self, *, complete: bool = True) -> None:
         """End, and return once the traces are written.
@@ -218,14 +183,15 @@ class Recording:
         self._is_open = False
         _open_ones.discard(self)
         try:
-            self._recorder.stop(complete=complete)
-            self._second.stop()
-            self._second.wait()
-            self._recorder.wait(self._recorder.patience_s)
+            self._end_recorders(complete=complete)
         finally:
             if watch is not None:
                 watch.close()
         write_account(account, self.traces)
+
+    def _end_recorders(self, *, complete: bool) -> None:
+        self._recorder.stop(complete=complete)
+        self._recorder.wait(self._recorder.patience_s)
 
     @contextmanager
     def _around_exit(self) -> Iterator[None]:
@@ -240,68 +206,6 @@ class Recording:
     def wait(self) -> None:
         """Return once the traces of all windows that have ended are written."""
         self._recorder.wait()
-        self._second.wait()
-
-    def follow_steps(self) -> None:
-        """Record a second window where the first one is not like the steps behind it; once started.
-
-        Not where ranks would have to agree on it, or the clock says when.
-        """
-        if self._watch is not None and self._may_record_beside:
-            self._steps_ns = self._watch.steps_ns
-            self._second.follow()
-
-    def _new_second_recorder(self, steps: int) -> Recorder:
-        options = replace(at_once(self._options), warmup=1, active=steps)
-        return self._beside(options, 1 + steps, first_step=self._ended_steps)
-
-    def _is_free_for_second(self) -> bool:
-        is_evaluation_open = self._watch is not None and self._watch.is_evaluation_open
-        return self._recorder.is_at_rest and not self._recorder.is_writing and not is_evaluation_open
-
-    @property
-    def _may_record_beside(self) -> bool:
-        """Whether other windows of this run can be recorded: no rank has to agree on them, and no clock says when."""
-        return self._recorder.session.is_chosen and self._options.time is None and process.find_world_size() == 1
-
-    def _beside(
-        self, options: RecordingOptions, total: int | None = None, *, stage: str = "", first_step: int = 0
-    ) -> Recorder:
-        """What records another window of this run, while this recording rests."""
-        return Recorder(
-            RecordingSession(options, name=self._name, stage=stage, run_id=self._recorder.session.run_id),
-            Plan(Schedule.of(options, total)),
-            folder=self._folder,
-            first_step=first_step,
-            owner=self._recorder,
-            workers=self._workers,
-            counts_run=False,
-        )
-
-    def evaluation_window(self, stage: str = EVALUATION_STAGE) -> EvaluationWindow | None:
-        """One for this run's evaluations; None where ranks would have to agree on it, or the clock says when.
-
-        It opens before this recording has started, or once that is at rest.
-        """
-        if not self._may_record_beside:
-            return None
-        options = replace(at_once(self._options), topics=None)
-
-        def make(batches: int | None) -> Recorder:
-            is_short = batches is not None and batches <= options.active
-            of_all = replace(options, warmup=0, active=batches) if is_short and batches else options
-            return self._beside(of_all, batches, stage=stage)
-
-        return EvaluationWindow(
-            make,
-            self._is_free,
-            batches=int(options.warmup) + options.active + 1,
-            worth=EVALUATION_WORTH_LOOKING if options.audit else EVALUATION_WORTH,
-        )
-
-    def _is_free(self) -> bool:
-        """Whether it has not started, or is at rest."""
-        return self._site is None or (self._recorder.is_at_rest and self._second.is_at_rest)
 
     def iterate(self, loader: Iterable[Item]) -> Iterator[Item]:
         """The items of `loader`, each one a step; the time in the loader is the phase `data`.
@@ -329,7 +233,7 @@ class Recording:
                 watch.fetching(batches)
             complete = True
         except GeneratorExit:
-            complete = is_loop_left()
+            complete = _is_loop_left()
             raise
         finally:
             watch.end_pass(batches)
@@ -357,7 +261,7 @@ class Recording:
     @property
     def traces(self) -> list[Path]:
         """The files written, oldest first."""
-        return self._recorder.traces + self._second.traces
+        return self._recorder.traces
 
     @property
     def profile(self) -> Profile | None:
@@ -429,3 +333,52 @@ def with_schedule(options: Keywords) -> Keywords:
 
 def _is_scheduled(options: OptionKeywords) -> bool:
     return any(options.get(key) is not None for key in SCHEDULE_NAMES)
+
+
+_PACKAGE = "deepscope.capture."
+_DROPS = {dis.opmap[name] for name in ("POP_TOP", "POP_ITER") if name in dis.opmap}
+"""What `break`, and `return` in a loop, do with what the loop goes through."""
+_SUSPENDABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class _CallSite:
+    """The innermost running frame outside the recorder, kept by its number: the frame itself would keep its tensors."""
+
+    def __init__(self) -> None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+            frame = frame.f_back
+        self._number = id(frame)
+        self._code = frame.f_code if frame is not None else None
+        self._thread = threading.get_ident()
+
+    @property
+    def is_of_this_thread(self) -> bool:
+        return threading.get_ident() == self._thread
+
+    def may_still_run(self) -> bool:
+        """False only on its own thread, where the frame has returned or was left by an exception."""
+        if not self.is_of_this_thread or self._code is None or self._code.co_flags & _SUSPENDABLE:
+            return True
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if id(frame) == self._number and frame.f_code is self._code:
+                return True
+            frame = frame.f_back
+        return False
+
+
+def _is_loop_left() -> bool:
+    """In a generator that is closed: whether the loop around it was left by `break` or `return`, not by an exception.
+
+    Python tells a generator no more than that it is closed, so the loop's own instruction is looked at. Generators in
+    between (a progress bar) are closed at the place that they wait at.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_code[frame.f_lasti] in _DROPS:
+            return True
+        if not frame.f_code.co_flags & _SUSPENDABLE:
+            return False
+        frame = frame.f_back
+    return False

@@ -6,10 +6,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from deepscope.capture.callback import CallbackRecording
 from deepscope.capture.naming import check_template
 from deepscope.capture.notices import warn
 from deepscope.capture.options import checked_options
-from deepscope.capture.recording import Recording, with_schedule
+from deepscope.capture.recording import with_schedule
 from deepscope.capture.whole_run.run_watch import RunWatch
 from deepscope.errors import NestedProfileError
 
@@ -38,7 +39,7 @@ class TrainingRun:
         self._watch = RunWatch()
         self._early_watch: RunWatch | None = None
         """Of a run that has not started so far."""
-        self._recording: Recording | None = None
+        self._recording: CallbackRecording | None = None
         """The newest run's."""
         self._evaluation: EvaluationWindow | None = None
         self._is_open = False
@@ -69,7 +70,9 @@ class TrainingRun:
                 watch.close()
             watch = RunWatch(begins_step=not is_first_step_over).listen()
         self._watch = watch
-        recording = Recording(folder, total_steps=total_steps, filename=self._name, watch=self._watch, **self._options)
+        recording = CallbackRecording(
+            folder, total_steps=total_steps, filename=self._name, watch=self._watch, **self._options
+        )
         if is_first_step_over:
             self._watch.end_step()
         try:

@@ -323,7 +323,7 @@ def test_steps_follow_the_optimizer_that_trains(control):
 
 
 def test_steps_that_the_program_tells_count_once(control, tmp_path):
-    from deepscope.capture.step_callback import callback
+    from deepscope.capture.callback import callback
 
     on_step = callback(tmp_path / "own", wait=0, warmup=0, active=1)
     for _ in range(5):
