@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepscope.capture.machine_use import EndMemoryWatch
 from deepscope.capture.naming import check_folder, seen_from_here
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import open_recorders, optimizer_steps
@@ -78,9 +77,7 @@ class Recorder:
         self._around_exit = around_exit
         self._resources: Resources | None = None
         """Of a rank that records."""
-        self._memory_watch: EndMemoryWatch | None = None
-        """Of a window in which no step has been made."""
-        self._windows = RecorderWindows(self, session, self._folder, lambda: self._plan.schedule.numbers)
+        self._windows = RecorderWindows(self, session, self._folder, lambda: self._plan.schedule)
         self.timer = self._windows.timer
         self._is_started = False
         self.is_stopped = False
@@ -185,13 +182,13 @@ class Recorder:
         self._windows.drop_reserve()
         open_recorders.forget(self)
         for move in self._plan.moves:
-            self._make(move)
+            self._windows.make(move, self._step)
 
     @set_apart
     def step(self) -> None:
         if self._windows.has_left:
             self._windows.end_left()
-        self._stop_memory_watch()
+        self._windows.stop_memory_watch()
         if self._windows.audit is not None:
             self._windows.audit.step()
         if self._is_active:
@@ -259,7 +256,7 @@ class Recorder:
             self._end_short_of_memory(window, shortage)
             plan = plan.broken_off()
         for move in plan.moves:
-            self._make(move)
+            self._windows.make(move, self._step)
         self._plan = plan  # Not before: Ctrl-C may come between two moves, and the next step makes up for it.
         self._stop_where_plan_is_over()
 
@@ -286,34 +283,6 @@ class Recorder:
             self._plan = self._plan.broken_off()
             self._stop_where_plan_is_over()
 
-    def _stop_memory_watch(self) -> None:
-        watch, self._memory_watch = self._memory_watch, None
-        if watch is not None:
-            watch.stop()
-
-    def _make(self, move: Move) -> None:
-        """Go from state to state; after Ctrl-C some of the moves may have been made already."""
-        window = self._windows.current
-        if window is None:
-            if move is Move.PREPARE:
-                self._windows.prepare()
-            elif move is not Move.CLOSE and move is not Move.SET_ASIDE:
-                self._open(is_reserve=move is Move.OPEN_IN_RESERVE)
-        elif move is Move.CLOSE:
-            self._windows.close(is_audited=window.steps > 0 or self._plan.schedule.has_cycles)
-        elif move is Move.SET_ASIDE:
-            self._windows.set_aside()
-        elif window.is_recording and not self._windows.is_reserve:
-            window.next_step(self._step)
-        elif move is Move.OPEN:
-            self._open()
-
-    def _open(self, *, is_reserve: bool = False) -> None:
-        is_whole = self._beginning.schedule is WHOLE_BLOCK
-        if is_whole:  # its thread begins before threads are recorded
-            self._memory_watch = EndMemoryWatch(self._windows.shortage, self._end_without_steps)
-        self._windows.open(None if is_whole else self._step, is_reserve=is_reserve)
-
     def fail(self, error: BaseException) -> None:
         """An exception is about to end the run: look what it was about before it lets go of what it holds."""
         if self._windows.current is not None and self.recording:
@@ -323,7 +292,7 @@ class Recorder:
         """End the recording, saving a window that is open; `complete=False` when an error or Ctrl-C ended the run."""
         if self.session.is_forked:
             return
-        self._stop_memory_watch()
+        self._windows.stop_memory_watch()
         self._windows.end_audit()
         self.timer.end()
         if self._windows.has_left:
@@ -411,7 +380,7 @@ class Recorder:
 
     def _give_up(self) -> None:
         """After an error: leave nothing installed, and do nothing from here on."""
-        self._stop_memory_watch()
+        self._windows.stop_memory_watch()
         self._windows.end_audit()
         open_recorders.forget(self)
         self._leave()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from deepscope.capture import naming
 from deepscope.capture.audit.step_audit import StepAudit
 from deepscope.capture.lines.running_frame import keep_forever
+from deepscope.capture.machine_use import EndMemoryWatch
 from deepscope.capture.naming import check_space, make_trace_folder
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import open_recorders
@@ -21,6 +22,7 @@ from deepscope.capture.resources import Resources
 from deepscope.capture.saving.header import window_header
 from deepscope.capture.saving.rewrite import Instructions
 from deepscope.capture.saving.saver import Pending, SaveJob, Saver
+from deepscope.capture.schedule import WHOLE_BLOCK, Move, Schedule
 from deepscope.capture.session import RecordingSession
 from deepscope.capture.step_timer import StepTimer
 from deepscope.capture.window import Window
@@ -36,6 +38,7 @@ class _Recorder(Protocol):
     def _give_up(self) -> None: ...
     def _equip(self) -> Resources: ...
     def _at_exit(self) -> None: ...
+    def _end_without_steps(self, shortage: tuple[int, int]) -> None: ...
 
 
 class _LeftWindow(NamedTuple):
@@ -62,7 +65,7 @@ _LOST = (
 class RecorderWindows:
     """One window at most is prepared or open; beside it there may be one in reserve, and one that is left to a thread.
 
-    `schedule` gives the numbers of the schedule that windows follow, as their headers have them.
+    `schedule` gives the schedule that they follow by now.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class RecorderWindows:
         recorder: _Recorder,
         session: RecordingSession,
         folder: Path,
-        schedule: Callable[[], Mapping[str, int] | None],
+        schedule: Callable[[], Schedule],
     ) -> None:
         self.saver = Saver(session.options)
         self.timer = StepTimer()
@@ -92,6 +95,8 @@ class RecorderWindows:
         self._handing = threading.RLock()
         """Held while a thread takes the open window, to end it or to leave it to another one."""
         self._pending: list[Pending] = []
+        self._memory_watch: EndMemoryWatch | None = None
+        """Of a window in which no step has been made."""
 
     @property
     def is_recording(self) -> bool:
@@ -112,24 +117,49 @@ class RecorderWindows:
         """Whether the end of a window is left to its thread."""
         return self._left is not None
 
-    def shortage(self) -> tuple[int, int] | None:
-        """As `Window.shortage`, of the open one."""
+    def make(self, move: Move, step: int) -> None:
+        """Go from state to state as `step` begins; after Ctrl-C some of the moves may have been made already."""
+        window = self.current
+        if window is None:
+            if move is Move.PREPARE:
+                self._prepare()
+            elif move is not Move.CLOSE and move is not Move.SET_ASIDE:
+                self._open(step, is_reserve=move is Move.OPEN_IN_RESERVE)
+        elif move is Move.CLOSE:
+            self.close(is_audited=window.steps > 0 or self._schedule().has_cycles)
+        elif move is Move.SET_ASIDE:
+            self.set_aside()
+        elif window.is_recording and not self.is_reserve:
+            window.next_step(step)
+        elif move is Move.OPEN:
+            self._open(step)
+
+    def _shortage(self) -> tuple[int, int] | None:
         return None if self.current is None else self.current.shortage()
 
-    def prepare(self) -> None:
+    def stop_memory_watch(self) -> None:
+        """Steps look at the memory from here on, or nobody has to."""
+        watch, self._memory_watch = self._memory_watch, None
+        if watch is not None:
+            watch.stop()
+
+    def _prepare(self) -> None:
         """Let torch set up its tracing for the next window."""
         with held_back():
             self.current, self.is_reserve = self._new_window(), False
             self.current.prepare()
 
-    def open(self, step: int | None, *, is_reserve: bool = False) -> None:
-        """Record from here on; `step` is the number of the step that begins, None for a block without steps (yet)."""
+    def _open(self, step: int, *, is_reserve: bool = False) -> None:
+        """Record from here on; `step` begins, unless it is a block without steps (yet)."""
+        is_whole = self._schedule() is WHOLE_BLOCK
+        if is_whole:  # its thread begins before threads are recorded
+            self._memory_watch = EndMemoryWatch(self._shortage, self._recorder._end_without_steps)
         with held_back():
             window = self.current = self.current or self._new_window()
             self.is_reserve = is_reserve
             open_recorders.take(self._recorder)
             self._session.agree()
-            window.begin(step)
+            window.begin(None if is_whole else step)
         open_recorders.keep_at_end(self._recorder, self._recorder._at_exit)
 
     def _new_window(self) -> Window:
@@ -334,7 +364,7 @@ class RecorderWindows:
             header=window_header(
                 session,
                 window,
-                schedule=self._schedule(),
+                schedule=self._schedule().numbers,
                 complete=complete,
                 recorded_steps=self.timer.recorded if window.steps else None,
                 number=None if otherwise is None else otherwise.instructions.header.window,
