@@ -132,7 +132,7 @@ def load_snapshot(path: str) -> SnapshotReport:
         TraceError: it cannot be read.
     """
     from deepscope.analysis.snapshots.summary import snapshot_report
-    from deepscope.trace.memory_snapshots.read import read_snapshot
+    from deepscope.trace.memory_snapshots import read_snapshot
 
     return snapshot_report(read_snapshot(path), path)
 

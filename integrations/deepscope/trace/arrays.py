@@ -150,3 +150,16 @@ def self_values(values: Int64, caller: Int64) -> Int64:
     own: Int64 = values.copy()
     np.subtract.at(own, caller[called], values[called])
     return np.asarray(np.maximum(own, 0))
+
+
+LARGEST_SUM = 2**62
+"""Of a sum: half of what 64 bits hold, so that differences of sums hold too."""
+
+
+def summable(values: Int64, most: int) -> npt.NDArray[np.bool_]:
+    """Which values lie in [-most, most], and are small enough that all of them together cannot overflow."""
+    found = (values >= -most) & (values <= most)
+    if np.abs(values[found]).sum(dtype=np.float64) >= LARGEST_SUM:
+        fair = LARGEST_SUM // len(values)
+        found &= (values >= -fair) & (values <= fair)
+    return np.asarray(found)

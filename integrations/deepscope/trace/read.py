@@ -14,14 +14,13 @@ import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.processes import Progress
-from deepscope.trace.arrays import distinct_places
+from deepscope.trace.arrays import LARGEST_SUM, distinct_places, summable
 from deepscope.trace.format.header import read_header
 from deepscope.trace.joins.backward import arrow_ends
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.joins.recorded_scopes import resolve_scopes
 from deepscope.trace.kinds import Kind
 from deepscope.trace.kineto.arguments import as_int
-from deepscope.trace.kineto.bounds import MOST_BYTES, possible_times, summable
 from deepscope.trace.kineto.event_columns import EventColumns
 from deepscope.trace.kineto.parallel import Decoders, decode_together, workers_for
 from deepscope.trace.kineto.pieces import Pieces
@@ -29,6 +28,9 @@ from deepscope.trace.kineto.source import TraceSource
 from deepscope.trace.model import QUEUE_OFFSET, Events, Flows, Int32, Int64, MemoryEvents, Messages, Thread, Trace
 from deepscope.trace.names import kind_of
 
+_MOST_BYTES = 2**50
+"""A pebibyte, of one allocation or copy."""
+_YEAR_NS = 365 * 86_400 * 10**9
 CANN = "CANN"
 
 
@@ -172,7 +174,7 @@ def _trace(path: str, columns: EventColumns, metadata: dict[str, Any], *, trunca
         device=device,
         stream=stream,
         call_stack=columns.argument("call_stack", np.int32),
-        size_bytes=np.where(summable(size_bytes, MOST_BYTES), size_bytes, -1),
+        size_bytes=np.where(summable(size_bytes, _MOST_BYTES), size_bytes, -1),
         shapes=columns.argument("shapes", np.int32),
         dtypes=columns.argument("dtypes", np.int32),
         strides=columns.argument("strides", np.int32),
@@ -180,7 +182,7 @@ def _trace(path: str, columns: EventColumns, metadata: dict[str, Any], *, trunca
         grid=columns.argument("grid", np.int32),
         block=columns.argument("block", np.int32),
         registers=columns.argument("registers", np.int32),
-        shared_memory=np.where(summable(shared_memory, MOST_BYTES), shared_memory, -1),
+        shared_memory=np.where(summable(shared_memory, _MOST_BYTES), shared_memory, -1),
         blocks_per_sm=columns.argument("blocks_per_sm", np.float32),
         concrete=columns.argument("concrete", np.int32),
         wait_stream=columns.argument("wait_stream"),
@@ -193,9 +195,9 @@ def _trace(path: str, columns: EventColumns, metadata: dict[str, Any], *, trunca
     threads_found = _threads(columns, process_names, thread, is_device)
     memory = columns.moments.memory()
     possible = possible_times(start, duration, device)
-    sound = summable(memory.size_bytes, MOST_BYTES)
+    sound = summable(memory.size_bytes, _MOST_BYTES)
     for whole in (memory.total_allocated_bytes, memory.total_reserved_bytes):
-        sound &= np.abs(whole) <= MOST_BYTES
+        sound &= np.abs(whole) <= _MOST_BYTES
     trace = Trace(
         path=path,
         strings=texts,
@@ -286,3 +288,29 @@ def _threads(
 
 def _word(value: Any) -> int | str:
     return value if isinstance(value, (int, str)) else "" if value is None else str(value)
+
+
+def possible_times(start_ns: Int64, duration_ns: Int64, device: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.bool_]:
+    """Which events of a trace can have been where they say: within a year of the others, and no longer than a year.
+
+    What remains can be summed up over all events, and over all of the time for each device, in 64 bits. Starts lie in
+    (-2**62, 2**62), durations in [0, 2**62); all arrays have shape (n,).
+    """
+    every = np.ones(len(start_ns), np.bool_)
+    if not len(start_ns) or _span_ns(start_ns, duration_ns) * len(start_ns) < LARGEST_SUM:
+        return every
+    middle = np.partition(start_ns, len(start_ns) // 2)[len(start_ns) // 2]
+    distance = np.abs(start_ns // 2 - middle // 2)  # halves: the whole might not fit
+    for limit in (_YEAR_NS, LARGEST_SUM // (4 * len(start_ns))):
+        found = (distance <= limit // 2) & (duration_ns <= limit)
+        devices = len(np.unique(device[found]))
+        total_ns = duration_ns[found].sum(dtype=np.float64)
+        if total_ns < LARGEST_SUM and (
+            not devices or _span_ns(start_ns[found], duration_ns[found]) * devices < LARGEST_SUM
+        ):
+            break
+    return np.asarray(found)
+
+
+def _span_ns(start_ns: Int64, duration_ns: Int64) -> int:
+    return int((start_ns + duration_ns).max()) - int(start_ns.min())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deepscope.analysis.snapshots.summary import snapshot_report
 from deepscope.records.memory import SnapshotDevice, SnapshotMoment
-from deepscope.trace.memory_snapshots.read import snapshot_of
+from deepscope.trace.memory_snapshots import snapshot_of
 from memory_snapshots import BACKWARD, Allocator, Piece, frames, of_line
 
 

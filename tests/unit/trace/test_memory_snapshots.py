@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from deepscope.errors import NotATraceError, NoTraceError
-from deepscope.trace.memory_snapshots import plain_pickle
-from deepscope.trace.memory_snapshots.plain_pickle import loads_plain
-from deepscope.trace.memory_snapshots.read import read_snapshot
+from deepscope.trace import memory_snapshots
+from deepscope.trace.memory_snapshots import loads_plain, read_snapshot
 from memory_snapshots import Allocator, of_line, write
 
 PLAIN = {
@@ -76,7 +75,7 @@ def test_a_hostile_pickle_is_refused_before_it_runs(tmp_path: Path, name: str) -
 
 
 def test_the_unpickler_itself_names_no_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_pickle, "_check", lambda *_: None)
+    monkeypatch.setattr(memory_snapshots, "_check", lambda *_: None)
     for data in HOSTILE.values():
         try:
             loads_plain(data, "a")
@@ -123,7 +122,7 @@ def test_a_cut_snapshot_is_told_wherever_it_ends(tmp_path: Path) -> None:
 
 
 def test_too_many_lists_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain_pickle, "_MOST_CONTAINERS", 1000)
+    monkeypatch.setattr(memory_snapshots, "_MOST_CONTAINERS", 1000)
     with pytest.raises(NotATraceError, match="more than 1,000"):
         loads_plain(b"\x80\x04(" + b"]" * 2000 + b"e.", "a")
 

@@ -11,8 +11,7 @@ import pytest
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.trace.kineto import parallel
-from deepscope.trace.kineto.decoding_process import decode_part
-from deepscope.trace.kineto.parallel import WORTH_BYTES, workers_for
+from deepscope.trace.kineto.parallel import WORTH_BYTES, decode_part, workers_for
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
 from random_traces import random_trace

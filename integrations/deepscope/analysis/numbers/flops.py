@@ -10,9 +10,8 @@ import numpy as np
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
 from deepscope.analysis.numbers.flop_formulas import FORMULAS, UNREADABLE, flops_of_call, lacks_formula
 from deepscope.analysis.ownership.owners import Operators
-from deepscope.trace.arrays import distinct_places, distinct_values, nearest, pick
+from deepscope.trace.arrays import distinct_places, distinct_values, nearest, pick, summable
 from deepscope.trace.kinds import Kind
-from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import CONVOLUTIONS
 

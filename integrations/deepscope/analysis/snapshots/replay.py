@@ -15,7 +15,7 @@ import numpy as np
 
 from deepscope.analysis.ownership.locations import Owner, owner_of_file
 from deepscope.records.memory import HolderKind, HolderStack, SnapshotHolder
-from deepscope.trace.memory_snapshots.read import NO_STACK, Entry, Segment
+from deepscope.trace.memory_snapshots import NO_STACK, Entry, Segment
 from deepscope.trace.model import Int64
 from deepscope.trace.names import Frame
 

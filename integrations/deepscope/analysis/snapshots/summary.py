@@ -33,7 +33,7 @@ from deepscope.records.memory import (
     SnapshotReport,
     StepSource,
 )
-from deepscope.trace.memory_snapshots.read import Annotation, Entry, MemorySnapshot, Segment
+from deepscope.trace.memory_snapshots import Annotation, Entry, MemorySnapshot, Segment
 from deepscope.trace.model import Int64
 from deepscope.trace.names import Frame
 

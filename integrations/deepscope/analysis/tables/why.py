@@ -18,9 +18,8 @@ from deepscope.analysis.numbers.flop_formulas import UNREADABLE
 from deepscope.analysis.numbers.work import exposed_ns, is_copy_in, queueing
 from deepscope.analysis.ownership.owners import Operators, Work
 from deepscope.records import Rate, Why
-from deepscope.trace.arrays import distinct_places, nearest, pick
+from deepscope.trace.arrays import distinct_places, nearest, pick, summable
 from deepscope.trace.kinds import Kind
-from deepscope.trace.kineto.bounds import summable
 from deepscope.trace.model import Int64, Trace
 
 DTYPES = ("", "float32", "tf32", "bfloat16", "float16", "float8", "float64", "complex64", "other")

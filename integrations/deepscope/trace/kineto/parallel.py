@@ -1,26 +1,53 @@
-"""The events of a large trace decoded by processes side by side, into the columns that one process would make."""
+"""The events of a large trace decoded by processes side by side, into the columns that one process would make.
+
+Run as a module it is such a process: JSON of a part of a trace in, its columns out.
+"""
 
 from __future__ import annotations
 
 import queue
 from collections import deque
-from concurrent.futures import Future
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, cores
-from deepscope.trace.kineto.decoding_process import decode_part
+from deepscope.errors import DeepScopeError
+from deepscope.processes import HelperProcess, MessageError, ProcessEndedError, Progress, cores, serve
 from deepscope.trace.kineto.event_columns import EventColumns
 from deepscope.trace.kineto.pieces import Pieces
-from deepscope.trace.kineto.source import likely_json_bytes
+from deepscope.trace.kineto.source import CHUNK_BYTES, likely_json_bytes
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
     from types import TracebackType
 
 WORTH_BYTES = 128 << 20
 """Bytes of JSON; below it starting the processes (a third of a second of CPU time) takes longer than they save."""
 _MOST_WORKERS = 5  # decompressing, cutting and joining are done in the caller's process, and take a sixth of the whole
-_WORKER = "deepscope.trace.kineto.decoding_process"
+_WORKER = "deepscope.trace.kineto.parallel"
+
+
+def decode_part(text: bytes) -> EventColumns | None:
+    """The columns of a JSON array of events; None where it is not whole, or holds events that other parts may end."""
+    columns = EventColumns()
+    pieces = Pieces(_chunks(text), "")
+    try:
+        for piece in pieces:
+            columns.add(piece.events, piece.text)
+    except DeepScopeError:
+        return None
+    columns.read_events = pieces.read_events
+    return None if pieces.damage or columns.has_halves else columns
+
+
+def _chunks(text: bytes) -> Iterator[bytes]:
+    for start in range(0, len(text), CHUNK_BYTES):
+        yield text[start : start + CHUNK_BYTES]
+
+
+def _pickled(text: bytes, _: Progress) -> bytes:
+    import pickle
+
+    return pickle.dumps(decode_part(text), pickle.HIGHEST_PROTOCOL)
 
 
 def workers_for(path: str, size_bytes: int) -> int:
@@ -113,6 +140,15 @@ def _submit(threads: ThreadPoolExecutor, decoders: Decoders, text: bytes) -> Fut
 
 
 def _known(part: EventColumns | None) -> Future[EventColumns | None]:
+    from concurrent.futures import Future
+
     future: Future[EventColumns | None] = Future()
     future.set_result(part)
     return future
+
+
+if __name__ == "__main__":
+    import gc
+
+    gc.disable()  # nothing made while decoding can form a cycle
+    serve(_pickled)

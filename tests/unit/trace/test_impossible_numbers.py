@@ -9,7 +9,8 @@ import pytest
 
 from deepscope.analysis.array_ops.intervals import Extent, union
 from deepscope.store import load_profile
-from deepscope.trace.kineto.bounds import possible_times, summable
+from deepscope.trace.arrays import summable
+from deepscope.trace.read import possible_times
 from trace_builder import TraceBuilder
 
 YEAR_NS = 365 * 86_400 * 10**9

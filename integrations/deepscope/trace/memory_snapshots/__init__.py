@@ -1,1 +1,0 @@
-"""Snapshots of torch's memory (`torch.cuda.memory._dump_snapshot`): read without running what is in them."""
