@@ -116,7 +116,7 @@ def after_ranks(report: RanksReport, paths: Sequence[str]) -> str:
 
 def after_tries(rows: Sequence[Try], command: Command) -> str:
     """Writing what gains and proving it; else leaving the program as it is."""
-    from deepscope.trials.revisions import is_in_git
+    from deepscope.trials.scratch import is_in_git
 
     verdicts, words = {one.verdict for one in rows}, (command.target, *command.arguments)
     if "faster" in verdicts:

@@ -78,7 +78,7 @@ def parsed_program(words: Sequence[str]) -> Command:
 
 def ask_consent(command: Command, budget_s: float, *, yes: bool) -> None:
     """Say what the program may still write, and go on if the user agrees."""
-    from deepscope.trials.rendering import may_write
+    from deepscope.trials.runs import may_write
 
     tell(f"{command.target} is run again and again, for {budget_s:.0f} s at most")
     for line in may_write(command):
@@ -232,11 +232,11 @@ def verify(
     from deepscope.cli.next_step import after_verify, with_next
     from deepscope.trials.remedy_search import attempt
     from deepscope.trials.rendering import tries_json, tries_text, verified_markdown
-    from deepscope.trials.revisions import root_of, sides
-    from deepscope.trials.session import TrialSession
+    from deepscope.trials.scratch import repository_root
+    from deepscope.trials.session import TrialSession, sides
 
     command = parsed_program(program)
-    if (root := root_of(command.working, (before, after))) is not None:
+    if (root := repository_root(command.working, (before, after))) is not None:
         command = replace(command, root=root.resolve())
     profile = trace_of(command)
     ask_consent(command, budget, yes=yes)

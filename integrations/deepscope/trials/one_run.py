@@ -20,7 +20,7 @@ import torch
 from deepscope.capture.program import Program
 from deepscope.errors import ProgramError
 from deepscope.trials.child.facts import FactCollector
-from deepscope.trials.child.program import ImportActions, OutermostModules, RemedyHooks
+from deepscope.trials.child.hooks import ImportActions, OutermostModules, RemedyHooks
 from deepscope.trials.child.steps import SEED, BackwardRoots, RoundingNoise, StepClock
 from deepscope.trials.messages import STANDS_FOR, Answer, Request
 from deepscope.trials.remedies import REMEDIES

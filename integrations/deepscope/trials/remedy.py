@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from deepscope.trials.messages import Change, ProgramFacts, Settings
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import RemedyHooks
+    from deepscope.trials.child.hooks import RemedyHooks
 
 Decision: TypeAlias = Settings | str
 """What is set on a program of such facts; or why the remedy is not applicable to it."""

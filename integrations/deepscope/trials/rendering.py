@@ -1,10 +1,8 @@
-"""Rows of what was tried as text and as JSON, and the question whether the program may run."""
+"""Rows of what was tried, as text, as JSON and as Markdown."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -13,7 +11,6 @@ from deepscope.quantities import TIMES, time_text
 from deepscope.records.findings import Try
 from deepscope.report import markdown
 from deepscope.report.terminal import Styles, entries_text
-from deepscope.trials.runs import Command, make_view
 
 _ORDER = ("faster", "results differ", "slower", "inconclusive", "no gain", "failed")
 
@@ -96,23 +93,3 @@ def sentence(one: Try) -> str:
 def _less(ratio: float) -> int:
     """The percent of a step that are saved."""
     return round(100 * (1 - 1 / ratio))
-
-
-_SHOWN = 5
-
-
-def may_write(command: Command) -> Iterator[str]:
-    """Sentences on what a scratch folder does not hold back."""
-    with tempfile.TemporaryDirectory(prefix="deepscope-try-") as folder:
-        view = make_view(command.root, Path(folder).resolve() / "view")
-    yield f"each run has a scratch folder in the place of {command.root}; loggers are offline"
-    linked = [one for one in view.linked_folders if Path(one).name not in {".git", ".venv", "venv"}]
-    if linked:
-        more = f" and {len(linked) - _SHOWN} more" if len(linked) > _SHOWN else ""
-        yield f"too large to stand in it, and written to as they are: {', '.join(linked[:_SHOWN])}{more}"
-    absolute = [one for word in command.arguments if Path(one := word.rpartition("=")[2]).is_absolute()]
-    if absolute:
-        yield f"absolute paths among the arguments, written to as they are: {', '.join(absolute)}"
-    if command.target_in(Path("/-")) == str(command.working / command.target) and not command.is_module:
-        yield f"{command.target} lies outside of this folder: what it writes beside itself stays there"
-    yield "other absolute paths, network connections and ports are the program's own"

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,92 +19,12 @@ import msgspec
 from deepscope.capture.options import OFF_VARIABLE
 from deepscope.errors import DeepScopeError
 from deepscope.trials.messages import STANDS_FOR, Answer, Change, Request
-
-SMALL_BYTES = 1 << 20
-COPIED_BYTES = 1 << 27
-"""Of all small files together; the others are links."""
-MOST_FILES = 5_000
-"""A folder's subfolder that would exceed it is a link, and so is every one behind it."""
-_LINKED = frozenset({".git", ".hg", ".venv", "venv", "node_modules", "site-packages"})
-_LEFT_OUT = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
-
-
-@dataclass
-class ScratchFolder:
-    """What became of a folder's files."""
-
-    folder: Path
-    """The scratch folder."""
-    linked_folders: list[str] = field(default_factory=list)
-    """Folders that are links as a whole: what the program writes there is written to the user's own."""
-    files: int = 0
-    copied_bytes: int = 0
-
-
-def make_view(
-    source: Path, target: Path, *, without: Collection[str] = (), view: ScratchFolder | None = None
-) -> ScratchFolder:
-    """Fill `target` with what is in `source`; what is there already stays.
-
-    Folders are real, so what is written beside the program stays in the scratch folder. Small files are copies. Larger
-    ones are links: Python's own `open` and `torch.save` put a copy, or the new file, in the place of a link that they
-    write to (`one_run.py`). Folders of very many files are linked as a whole.
-
-    Args:
-        source: the user's folder.
-        target: the scratch folder, which may exist.
-        without: paths below `source` that are left out.
-        view: of an earlier call that the limits go on from.
-    """
-    view = view or ScratchFolder(target)
-    _fill(source, target, Path(), frozenset(without), view)
-    return view
-
-
-def _fill(source: Path, target: Path, below: Path, without: Collection[str], view: ScratchFolder) -> None:
-    (target / below).mkdir(parents=True, exist_ok=True)
-    with suppress(PermissionError), os.scandir(source / below) as found:
-        entries = sorted(found, key=lambda entry: (entry.is_dir(), entry.name))
-        for entry in entries:
-            path = below / entry.name
-            if str(path) in without or entry.name in _LEFT_OUT or target in (source / path, *(source / path).parents):
-                continue
-            if not entry.is_dir():
-                _put_file(source / path, target / path, view)
-            elif entry.is_symlink() or _is_linked(source / path, view):
-                if not os.path.lexists(target / path):
-                    (target / path).symlink_to((source / path).resolve(), target_is_directory=True)
-                    view.linked_folders.append(str(path))
-            else:
-                _fill(source, target, path, without, view)
-
-
-def _is_linked(folder: Path, view: ScratchFolder) -> bool:
-    if folder.name in _LINKED or (folder / "pyvenv.cfg").exists() or view.files >= MOST_FILES:
-        return True
-    with suppress(OSError), os.scandir(folder) as entries:
-        return view.files + sum(1 for _ in entries) > MOST_FILES
-    return True
-
-
-def _put_file(source: Path, target: Path, view: ScratchFolder) -> None:
-    view.files += 1
-    if os.path.lexists(target):
-        return
-    with suppress(OSError):
-        size = source.stat().st_size if source.is_file() else SMALL_BYTES + 1
-        if size <= SMALL_BYTES and view.copied_bytes + size <= COPIED_BYTES:
-            view.copied_bytes += size
-            shutil.copy2(source, target)
-        else:
-            target.symlink_to(source.resolve())
-
+from deepscope.trials.scratch import Filler, ScratchFolder, fill_scratch
 
 _LAST_LINES = 3
 _LEAST_SECONDS = 1.0
-
-Filler = Callable[[Path], ScratchFolder]
-"""Fills a scratch folder with the files of one side of a comparison."""
+_SHOWN = 5
+"""Folders that are named."""
 
 
 class RunFailedError(DeepScopeError):
@@ -225,7 +145,7 @@ class ProgramRuns:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _fill(self, scratch: Path) -> ScratchFolder:
-        return make_view(self.command.root, scratch)
+        return fill_scratch(self.command.root, scratch)
 
     def _process(self, request: Path, scratch: Path, log: Path, limit_s: float) -> int | None:
         """The exit code; None where it ran longer than the limit."""
@@ -334,3 +254,20 @@ def _tail(log: Path) -> str:
         if lines:
             return f": {' / '.join(lines[-_LAST_LINES:])}"
     return ""
+
+
+def may_write(command: Command) -> Iterator[str]:
+    """Sentences on what a scratch folder does not hold back."""
+    with tempfile.TemporaryDirectory(prefix="deepscope-try-") as folder:
+        scratch = fill_scratch(command.root, Path(folder).resolve() / "scratch")
+    yield f"each run has a scratch folder in the place of {command.root}; loggers are offline"
+    linked = [one for one in scratch.linked_folders if Path(one).name not in {".git", ".venv", "venv"}]
+    if linked:
+        more = f" and {len(linked) - _SHOWN} more" if len(linked) > _SHOWN else ""
+        yield f"too large to stand in it, and written to as they are: {', '.join(linked[:_SHOWN])}{more}"
+    absolute = [one for word in command.arguments if Path(one := word.rpartition("=")[2]).is_absolute()]
+    if absolute:
+        yield f"absolute paths among the arguments, written to as they are: {', '.join(absolute)}"
+    if command.target_in(Path("/-")) == str(command.working / command.target) and not command.is_module:
+        yield f"{command.target} lies outside of this folder: what it writes beside itself stays there"
+    yield "other absolute paths, network connections and ports are the program's own"

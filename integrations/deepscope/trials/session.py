@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from deepscope.errors import DeepScopeError
+from deepscope.errors import DeepScopeError, OptionError
 from deepscope.trials.judgement import (
     FLOAT32_ROUNDING,
     ComparedLosses,
@@ -18,7 +21,8 @@ from deepscope.trials.judgement import (
     verdict_of,
 )
 from deepscope.trials.messages import Answer, Change
-from deepscope.trials.runs import Filler, ProgramRuns
+from deepscope.trials.runs import Command, ProgramRuns
+from deepscope.trials.scratch import Filler, ScratchFolder, fill_scratch, revision_files
 
 WARMUP = 5
 MOST_STEPS = 100
@@ -226,3 +230,39 @@ def combined(sides: Sequence[Side]) -> Side:
         max((side.rounding for side in sides), default=0.0),
         any(side.draws_otherwise for side in sides),
     )
+
+
+@contextmanager
+def sides(runs: ProgramRuns, before: str, after: str) -> Iterator[tuple[Side, Side]]:
+    """Both sides; worktrees are removed at the end.
+
+    Args:
+        runs: whose folder holds the worktrees.
+        before: a file that stands in the program's place, or a revision.
+        after: the same; "" for the folder as it is.
+
+    Raises:
+        OptionError: git knows no such revision, or a file is to take the place of a module.
+    """
+    with ExitStack() as end:
+        found = []
+        for option, word in (("before", before), ("after", after)):
+            fill = None
+            if word and (runs.command.working / word).is_file():
+                if runs.command.is_module:
+                    raise OptionError(option, word, "is a file, which cannot take a module's place; name a revision")
+                fill = _with_file(runs.command, runs.command.working / word)
+            elif word:
+                fill = end.enter_context(revision_files(runs.command.root, runs.folder / option, option, word))
+            found.append(Side(f"{option} ({word or 'this folder'})", fill=fill))
+        yield found[0], found[1]
+
+
+def _with_file(command: Command, file: Path) -> Filler:
+    def fill(scratch: Path) -> ScratchFolder:
+        target = Path(command.target_in(scratch))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, target)
+        return fill_scratch(command.root, scratch)
+
+    return fill

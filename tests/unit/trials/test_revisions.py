@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from deepscope.errors import OptionError
-from deepscope.trials.revisions import sides
 from deepscope.trials.runs import Command
+from deepscope.trials.session import sides
 
 
 def test_a_file_does_not_stand_in_a_modules_place(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import IterableDataset, dataloader
 
 from deepscope.processes import cores
-from deepscope.trials.child.program import ImportActions, OutermostModules, is_compiled
+from deepscope.trials.child.hooks import ImportActions, OutermostModules, is_compiled
 from deepscope.trials.child.steps import StepClock
 from deepscope.trials.messages import (
     TRAINERS,

@@ -9,7 +9,7 @@ from deepscope.trials.messages import TRAINERS, ProgramFacts, Settings, TrainerF
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import RemedyHooks
+    from deepscope.trials.child.hooks import RemedyHooks
 
 _LOG_EVERY = 50
 """Lightning's default."""

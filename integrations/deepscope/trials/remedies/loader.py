@@ -10,7 +10,7 @@ from deepscope.trials.messages import LoaderFacts, ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import RemedyHooks
+    from deepscope.trials.child.hooks import RemedyHooks
 
 MOST_WORKERS = 8
 _PREFETCH = 4

@@ -9,7 +9,7 @@ from deepscope.trials.messages import DistributedFacts, ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import RemedyHooks
+    from deepscope.trials.child.hooks import RemedyHooks
 
 _BUCKET_MB = 100
 _DEFAULT_MB = 25
@@ -56,7 +56,7 @@ def _compile(facts: ProgramFacts) -> Decision:
 
 
 def _compile_modules(_: Settings, hooks: RemedyHooks) -> None:
-    from deepscope.trials.child.program import is_compiled
+    from deepscope.trials.child.hooks import is_compiled
 
     def found(module: Any) -> None:
         if not is_compiled(module):

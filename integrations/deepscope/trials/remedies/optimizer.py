@@ -11,7 +11,7 @@ from deepscope.trials.messages import ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import RemedyHooks
+    from deepscope.trials.child.hooks import RemedyHooks
 
 
 def _fused(facts: ProgramFacts) -> Decision:

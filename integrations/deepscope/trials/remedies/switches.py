@@ -9,7 +9,7 @@ from deepscope.trials.messages import ProgramFacts, Settings
 from deepscope.trials.remedy import AppliedRemedy, Decision
 
 if TYPE_CHECKING:
-    from deepscope.trials.child.program import RemedyHooks
+    from deepscope.trials.child.hooks import RemedyHooks
 
 TF32_ROUNDING = 2.0**-11
 """TF32 has ten bits behind the point."""

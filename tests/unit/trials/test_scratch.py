@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from deepscope.trials import runs as views
-from deepscope.trials.rendering import may_write
-from deepscope.trials.runs import Command, environment, make_view
+from deepscope.trials import scratch
+from deepscope.trials.runs import Command, environment, may_write
+from deepscope.trials.scratch import fill_scratch
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     folder = tmp_path / "source"
-    for name, size in {"train.py": 10, "data/large.bin": views.SMALL_BYTES + 1, "data/small.csv": 5}.items():
+    for name, size in {"train.py": 10, "data/large.bin": scratch.SMALL_BYTES + 1, "data/small.csv": 5}.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"x" * size)
@@ -22,7 +22,7 @@ def source(tmp_path: Path) -> Path:
 
 def test_small_files_are_copies_large_ones_links_and_folders_real(source, tmp_path):
     made = tmp_path / "made"
-    make_view(source, made)
+    fill_scratch(source, made)
     assert sorted(str(path.relative_to(made)) for path in made.rglob("*")) == [
         "data", "data/large.bin", "data/small.csv", "train.py",
     ]  # fmt: skip
@@ -35,11 +35,11 @@ def test_small_files_are_copies_large_ones_links_and_folders_real(source, tmp_pa
 
 
 def test_a_folder_of_very_many_files_is_a_link_and_named(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(views, "MOST_FILES", 20)
+    monkeypatch.setattr(scratch, "MOST_FILES", 20)
     (source / "many").mkdir()
     for number in range(30):
         (source / "many" / f"{number}").touch()
-    made = make_view(source, tmp_path / "made")
+    made = fill_scratch(source, tmp_path / "made")
     assert made.linked_folders == ["many"]
     assert (tmp_path / "made" / "many").is_symlink()
     told = list(may_write(Command.parsed(["train.py", "--out=/data/x"], working=source)))
@@ -51,13 +51,13 @@ def test_what_is_there_already_stays_and_what_is_left_out_is_absent(source, tmp_
     made = tmp_path / "made"
     made.mkdir()
     (made / "train.py").write_text("of the revision")
-    make_view(source, made, without={"data/small.csv"})
+    fill_scratch(source, made, without={"data/small.csv"})
     assert (made / "train.py").read_text() == "of the revision"
     assert [path.name for path in (made / "data").iterdir()] == ["large.bin"]
 
 
 def test_a_scratch_folder_within_the_source_does_not_hold_itself(source):
-    make_view(source, source / "scratch" / "1")
+    fill_scratch(source, source / "scratch" / "1")
     assert not (source / "scratch" / "1" / "scratch" / "1").exists()
 
 
