@@ -19,7 +19,8 @@ from deepscope.store.worker_process import CancelledLoadError
 from deepscope_lsp.answers import State
 from deepscope_lsp.engine.discovery import lies_below
 from deepscope_lsp.features import loading
-from deepscope_lsp.features.choosing import (
+from deepscope_lsp.features.editor_requests import refresh, tell_status
+from deepscope_lsp.features.trace_search import (
     UNFINISHED_SECONDS,
     TraceSearch,
     age,
@@ -31,7 +32,6 @@ from deepscope_lsp.features.choosing import (
     read_previous,
     tell_error,
 )
-from deepscope_lsp.features.editor_requests import refresh, tell_status
 
 if TYPE_CHECKING:
     from deepscope.store.files import TraceFile
