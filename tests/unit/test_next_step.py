@@ -16,7 +16,7 @@ from built_profiles import MS
 from deepscope.capture.process_identity import arguments_digest
 from deepscope.cli.next_step import after_comparison, after_line, after_ranks, after_report, after_tries, after_verify
 from deepscope.comparison import compare
-from deepscope.comparison.noise import Interval
+from deepscope.comparison.noise import Interval, Pair, Sample
 from deepscope.records import Profile, ServingPhase
 from deepscope.records.findings import Try
 from deepscope.report.line_report import find_line
@@ -102,7 +102,14 @@ def test_a_comparison_leads_to_the_line_that_became_slower() -> None:
     comparison = compare([profile], [profile])
     assert after_comparison(comparison) == ""
     interval = Interval(MS, 3 * MS)
-    rows = [dataclasses.replace(row, after_ns=row.after_ns + 2 * MS, interval=interval) for row in comparison.rows]
+
+    def slower(one: Sample) -> Sample:
+        return dataclasses.replace(one, mean_ns=one.mean_ns + 2 * MS)
+
+    rows = [
+        dataclasses.replace(row, pair=Pair(row.pair.before, [slower(one) for one in row.pair.after]), interval=interval)
+        for row in comparison.rows
+    ]
     step = after_comparison(dataclasses.replace(comparison, rows=rows))
     assert rows[0].place is not None
     assert step.endswith(f"{Path(rows[0].place.path).name}:{rows[0].place.record.line}")
