@@ -29,7 +29,7 @@ describe("files as a tree", () => {
 
   it("hides what is in closed folders, but not what is looked for", () => {
     const tree = fileTree(files);
-    const closed = new Set(treeRows(tree, 0, new Set(), "").flatMap(({ isFolder, key }) => (isFolder ? [key] : [])));
+    const closed = new Set(treeRows(tree, 0, new Set(), "").flatMap(({ file: own, key }) => (own === undefined ? [key] : [])));
     expect(treeRows(tree, 0, closed, "").map(({ name }) => name)).toEqual(["src/nets", "train.py", "/opt/x"]);
     expect(treeRows(tree, 0, closed, "B.PY").map(({ name }) => name)).toEqual(["src/nets", "deep", "b.py"]);
     expect(treeRows(tree, 0, closed, "nothing")).toEqual([]);
@@ -97,9 +97,9 @@ describe("the tree below a line", () => {
 
   it("opens what has a good part of the line at first", () => {
     const open = firstOpen(nodes);
-    expect(belowRows(nodes, children, open).map(({ index, depth }) => [index, depth])).toEqual([[0, 0], [1, 1], [2, 2], [4, 3], [3, 1]]);
+    expect(belowRows(nodes, children, open).map(({ key, depth }) => [key, depth])).toEqual([[0, 0], [1, 1], [2, 2], [4, 3], [3, 1]]);
     open.delete(1);
-    expect(belowRows(nodes, children, open).map(({ index }) => index)).toEqual([0, 1, 3]);
+    expect(belowRows(nodes, children, open).map(({ key }) => key)).toEqual([0, 1, 3]);
     expect(belowRows([], [], new Set())).toEqual([]);
   });
 

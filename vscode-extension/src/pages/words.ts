@@ -64,6 +64,11 @@ export function time(ns: number): string {
   return ns < 0 ? `-${duration(-ns)}` : duration(ns);
 }
 
+/** A change of a time: `+1.2 ms`. */
+export function signed(ns: number): string {
+  return ns > 0 ? `+${time(ns)}` : time(ns);
+}
+
 /** A value of a kind. */
 export function words(value: string | number | null, kind: CellKind): string {
   if (value === null || typeof value === "string") {
@@ -109,4 +114,13 @@ export function valueWords(value: number, unit: CounterUnit): string {
     case "count":
       return count(value);
   }
+}
+
+/** A set with a value that it had not, or without one that it had. */
+export function toggled<T>(set: ReadonlySet<T>, value: T): ReadonlySet<T> {
+  const next = new Set(set);
+  if (!next.delete(value)) {
+    next.add(value);
+  }
+  return next;
 }

@@ -3,8 +3,7 @@
 import { Component, render, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { questions, type Header, type Run } from "../contract";
-import { Answer } from "../parts/Answered";
-import { SourceContext, useAnswer, useSource } from "../source/useAnswer";
+import { Answer, SourceContext, useAnswer, useSource } from "../source/answers";
 import { choiceOf, go, linkTo, useAddress, withWords, written, type Address } from "./address";
 import { linkToRun, titleOf, useRuns } from "./runs";
 import { Pickers } from "./Pickers";

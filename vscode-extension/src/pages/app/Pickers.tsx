@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Header, Run } from "../contract";
-import { useOffers } from "../source/useAnswer";
+import { useOffers } from "../source/answers";
 import { choiceOf, go, withWords, type Address } from "./address";
 import { baselinesOf, foundRuns, linkToRun, timeOf, titleOf } from "./runs";
 import { useState } from "preact/hooks";

@@ -4,7 +4,7 @@ import { questions, type News, type Run } from "../contract";
 import { withWords, type Address } from "./address";
 import { useEffect, useState } from "preact/hooks";
 import { GoneError, RestartedError, type Source } from "../source/source";
-import { asking, useSource } from "../source/useAnswer";
+import { asking, useSource } from "../source/answers";
 
 /** The address of this page for another run, all of it. */
 export function linkToRun(address: Address, { id }: Pick<Run, "id">): string {

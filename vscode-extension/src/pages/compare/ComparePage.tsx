@@ -4,11 +4,10 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Compared, type ComparedNumber, type ComparedTable, type Table, type TimeChange } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
 import { Segments } from "../parts/Controls";
-import { useAnswer } from "../source/useAnswer";
-import { time } from "../words";
+import { signed, time } from "../words";
 import { changesOf, DivergingBars, scaleOf, withoutNoise } from "./DivergingBars";
 import "./compare.css";
 
@@ -94,10 +93,10 @@ function Changes({ of }: { readonly of: Table }): JSX.Element {
           return <span class={`verdict ${classOf(word)}`}>{word}</span>;
         }
         if (column.key === "change_ns" && typeof value === "number") {
-          return <span class={`verdict ${classOf(word, value)}`}>{value > 0 ? `+${time(value)}` : time(value)}</span>;
+          return <span class={`verdict ${classOf(word, value)}`}>{signed(value)}</span>;
         }
         if (column.key === "low_ns" || column.key === "high_ns") {
-          return typeof value === "number" ? <span class="muted">{value > 0 ? `+${time(value)}` : time(value)}</span> : undefined;
+          return typeof value === "number" ? <span class="muted">{signed(value)}</span> : undefined;
         }
         return column.key === "change_share" && typeof value === "number" ? <span class={classOf(word, value)}>{`${value > 0 ? "+" : ""}${(100 * value).toFixed(Math.abs(value) < 0.1 ? 1 : 0)} %`}</span> : undefined;
       }}
@@ -166,8 +165,7 @@ function StepChange({ of }: { readonly of: TimeChange }): JSX.Element {
         <div>
           <dt>difference</dt>
           <dd class="changed">
-            {changeNs > 0 ? "+" : ""}
-            {time(changeNs)}
+            {signed(changeNs)}
             {beforeNs > 0 && (
               <small>
                 {" "}
@@ -190,9 +188,7 @@ function StepChange({ of }: { readonly of: TimeChange }): JSX.Element {
             <span class="dot" style={{ left: `${100 * scale(changeNs)}%` }} />
           </span>
           <span class="muted">
-            The true difference lies between {lowNs > 0 ? "+" : ""}
-            {time(lowNs)} and {highNs > 0 ? "+" : ""}
-            {time(highNs)}
+            The true difference lies between {signed(lowNs)} and {signed(highNs)}
             {isNoise ? ": it may be none." : "."}
           </span>
         </div>

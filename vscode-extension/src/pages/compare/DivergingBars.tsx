@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { Place } from "../parts/Place";
-import { time } from "../words";
+import { signed } from "../words";
 import type { Compared, Table } from "../contract";
 
 interface Props {
@@ -58,10 +58,7 @@ function Row({ of, scale, within }: RowProps): JSX.Element {
         {interval !== undefined && <span class="whisker" style={{ left: `${100 * (interval[0] ?? 0)}%`, width: `${100 * ((interval[1] ?? 0) - (interval[0] ?? 0))}%` }} />}
         <span class="zero" style={{ left: `${100 * zero}%` }} />
       </span>
-      <span class="number">
-        {of.changeNs > 0 ? "+" : ""}
-        {time(of.changeNs)}
-      </span>
+      <span class="number">{signed(of.changeNs)}</span>
     </li>
   );
 }

@@ -4,11 +4,10 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Choice, type Distributed } from "../contract";
-import { Answer } from "../parts/Answered";
-import { DataTable } from "../parts/DataTable";
+import { Answer, useAnswer, useHas } from "../source/answers";
+import { DataTable, TableSection } from "../parts/DataTable";
 import { Figures } from "../parts/Figures";
 import { Segments } from "../parts/Controls";
-import { useAnswer, useHas } from "../source/useAnswer";
 import { count, time } from "../words";
 import { HeatMap, heatOf, slowestFirst } from "./HeatMap";
 import { Late, RankDetails } from "./RankDetails";
@@ -120,44 +119,21 @@ function Numbers({ of, linkOf }: { readonly of: Distributed; readonly linkOf: Li
 }
 
 function Tables({ of }: { readonly of: Distributed }): JSX.Element {
-  const tables = [
-    [of.groups, "groups-", "Times and bytes of all calls and ranks."],
-    [of.collectives, "collectives-", "Transfer is the shortest over the ranks; waiting is what calls take longer elsewhere."],
-    [of.domains, "domains-", "As Ascend’s profiler has it: times of all calls, steps and ranks."],
-    [of.links, "links-", "As Ascend’s profiler has them: transfers of all steps. A link is slow below 80 % of the median of its transport."],
-  ] as const;
   return (
     <>
-      {tables.map(
-        ([table, word, told]) =>
-          table.rows.length > 0 && (
-            <section key={word}>
-              <h2>{table.title}</h2>
-              <p class="muted">{told}</p>
-              <DataTable of={table} word={word} />
-            </section>
-          ),
-      )}
+      <TableSection of={of.groups} word="groups-" told="Times and bytes of all calls and ranks." />
+      <TableSection of={of.collectives} word="collectives-" told="Transfer is the shortest over the ranks; waiting is what calls take longer elsewhere." />
+      <TableSection of={of.domains} word="domains-" told="As Ascend’s profiler has it: times of all calls, steps and ranks." />
+      <TableSection of={of.links} word="links-" told="As Ascend’s profiler has them: transfers of all steps. A link is slow below 80 % of the median of its transport." />
       {of.pairs.rows.length > 0 && <Pairs matrix={of.matrix} table={of.pairs} />}
-      {of.varying.rows.length > 0 && (
-        <section>
-          <h2>{of.varying.title}</h2>
-          <DataTable of={of.varying} word="varying-" />
-        </section>
-      )}
-      {of.lines.rows.length > 0 && (
-        <section>
-          <h2>{of.lines.title}</h2>
-          <DataTable of={of.lines} word="lines-" />
-        </section>
-      )}
-      {of.clocks.rows.length > 0 && (
-        <section>
-          <h2>Clocks</h2>
-          <p class="muted">Ranks are aligned by the collectives that they take part in together. The residual is how far the ends of their calls still lie apart.</p>
-          <DataTable of={of.clocks} word="clocks-" />
-        </section>
-      )}
+      <TableSection of={of.varying} word="varying-" />
+      <TableSection of={of.lines} word="lines-" />
+      <TableSection
+        of={of.clocks}
+        word="clocks-"
+        title="Clocks"
+        told="Ranks are aligned by the collectives that they take part in together. The residual is how far the ends of their calls still lie apart."
+      />
       {of.failures.length > 0 && (
         <section>
           <h2>Traces that could not be used</h2>

@@ -3,9 +3,8 @@
 import type { JSX } from "preact";
 import { linkTo, type Address } from "../app/address";
 import { questions, type BesideNumber, type Choice, type LateRank, type RankPage } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer, useOffers } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
-import { useAnswer, useOffers } from "../source/useAnswer";
 import { time, words } from "../words";
 import { aboveWords } from "./HeatMap";
 import { Place } from "../parts/Place";

@@ -4,10 +4,9 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { linkTo, useAddress } from "../app/address";
 import { questions, type ShownFinding } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer } from "../source/answers";
 import { Place } from "../parts/Place";
 import { Page, Prose } from "../parts/Prose";
-import { useAnswer } from "../source/useAnswer";
 import { duration, share, words } from "../words";
 import "./findings.css";
 

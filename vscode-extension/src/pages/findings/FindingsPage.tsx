@@ -3,9 +3,8 @@
 import type { JSX } from "preact";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Findings, type Severity, type ShownFinding } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer } from "../source/answers";
 import { Segments } from "../parts/Controls";
-import { useAnswer } from "../source/useAnswer";
 import { FindingCard } from "./FindingCard";
 
 const SEVERITIES: readonly (readonly [Severity, string])[] = [

@@ -6,7 +6,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useWidth } from "../parts/browser";
 import type { CodePlace } from "../source/source";
-import { duration, share, sumWords, time } from "../words";
+import { duration, share, signed, sumWords } from "../words";
 import { boxColour, change, changeColour, kindColour, leadsTo, type Box } from "./boxes";
 
 const MARKED = "#c586ff";
@@ -133,10 +133,6 @@ function colour(node: PlacedNode<Box>, root: Box, of: Kind): string {
 function label(box: Box, root: Box, of: Kind): string {
   const words = `${box.name} · ${duration(box.value)} (${share(root.value > 0 ? box.value / root.value : 0)})`;
   return of === "difference" ? `${words} · ${signed(box.value - box.before)} of ${duration(box.before)}` : words;
-}
-
-export function signed(ns: number): string {
-  return ns > 0 ? `+${time(ns)}` : time(ns);
 }
 
 /** Marks all boxes of a line, and zooms to what holds them all; answers what was found. */

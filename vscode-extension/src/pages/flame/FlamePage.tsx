@@ -5,13 +5,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Depth, type Flame, type FlameDirection, type FlameMetric, type FlameQuestion } from "../contract";
 import { DEPTH_WORDS, DEPTHS, KIND_WORDS } from "../../depths";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer, useHas, useSource } from "../source/answers";
 import { Place, useOpen } from "../parts/Place";
 import { Segments } from "../parts/Controls";
-import { useAnswer, useHas, useSource } from "../source/useAnswer";
-import { count, duration, share } from "../words";
+import { count, duration, share, signed } from "../words";
 import { boxesOf, changeColour, kindColour, KINDS, type Box } from "./boxes";
-import { FlameChart, signed } from "./FlameChart";
+import { FlameChart } from "./FlameChart";
 import "./flame.css";
 
 const DIRECTIONS = [

@@ -3,13 +3,12 @@
 import type { JSX } from "preact";
 import { choiceOf, type PageProps } from "../app/address";
 import { questions, type Choice, type Header, type KernelDetails, type SliceKind, type Table } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
 import { DurationsInTrace } from "../parts/Histogram";
 import { NamedTimes, OwnerLines } from "../parts/Lists";
 import { RowFacts } from "../parts/Figures";
 import type { TableRow } from "../parts/table/rows";
-import { useAnswer } from "../source/useAnswer";
 import "../parts/parts.css";
 
 /** What the timeline calls device work of each kind. */

@@ -1,14 +1,13 @@
 /** What a line's work is made of: modules, library lines, operators and kernels, as a tree whose rows open. */
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { BelowNode } from "../contract";
 import { KIND_WORDS } from "../../depths";
 import { Place } from "../parts/Place";
-import { useVirtual } from "../parts/table/useVirtual";
-import { count, duration, share } from "../words";
+import { count, duration, share, toggled } from "../words";
+import { Tree, type TreeRow } from "./Tree";
 
-const ROW = 24;
 const MOST_ROWS = 22;
 
 interface Props {
@@ -19,36 +18,9 @@ interface Props {
 export function BelowTree({ nodes, leftOut }: Props): JSX.Element {
   const children = useMemo(() => childrenOf(nodes), [nodes]);
   const [open, setOpen] = useState<ReadonlySet<number>>(() => firstOpen(nodes));
-  const [active, setActive] = useState(0);
-  const scroller = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    setOpen(firstOpen(nodes));
-    setActive(0);
-  }, [nodes]);
+  useEffect(() => setOpen(firstOpen(nodes)), [nodes]);
   const rows = useMemo(() => belowRows(nodes, children, open), [nodes, children, open]);
-  const sight = useVirtual(rows.length, scroller, ROW, 0);
   const whole = nodes[0]?.totalNs ?? 0;
-  const toggle = (index: number, isOpen: boolean): void => {
-    const next = new Set(open);
-    if (isOpen) {
-      next.add(index);
-    } else {
-      next.delete(index);
-    }
-    setOpen(next);
-  };
-  const goTo = (at: number): void => {
-    const next = Math.max(0, Math.min(at, rows.length - 1));
-    setActive(next);
-    sight.show(next);
-  };
-  const pressed = (event: KeyboardEvent): void => {
-    const act = keyAction(event.key, rows, Math.min(active, rows.length - 1), toggle, goTo);
-    if (act !== undefined) {
-      event.preventDefault();
-      act();
-    }
-  };
   if (nodes.length < 2) {
     return <p class="muted">Nothing is known of what is below.</p>;
   }
@@ -64,76 +36,42 @@ export function BelowTree({ nodes, leftOut }: Props): JSX.Element {
         <span class="muted">{count(nodes.length - 1)} parts</span>
         {leftOut > 0 && <span class="muted">{count(leftOut)} smaller ones are left out</span>}
       </p>
-      <div
-        class="belowtree"
-        role="tree"
-        aria-label="Below the line"
-        tabIndex={0}
-        ref={scroller}
-        style={{ height: `${Math.min(rows.length, MOST_ROWS) * ROW}px` }}
-        aria-activedescendant={`below-${Math.min(active, rows.length - 1)}`}
-        onKeyDown={pressed}
-      >
-        <div style={{ paddingTop: `${sight.before}px`, paddingBottom: `${sight.after}px` }}>
-          {sight.items.map(({ index: at }) => {
-            const row = rows[at];
-            return row === undefined ? null : (
-              <Row
-                key={row.index}
-                row={row}
-                at={at}
-                name={row.index === 0 ? "this line" : shortName(nodes, row.index)}
-                whole={whole}
-                isActive={at === active}
-                clicked={() => {
-                  setActive(at);
-                  toggle(row.index, !row.isOpen);
-                }}
-              />
-            );
-          })}
-        </div>
-      </div>
+      <Tree
+        name="below"
+        label="Below the line"
+        rows={rows}
+        height={MOST_ROWS}
+        of={nodes}
+        act={({ key, isOpen }) => isOpen !== undefined && setOpen(toggled(open, key))}
+        lookOf={({ node, key, depth }) => {
+          const part = whole > 0 ? node.totalNs / whole : 0;
+          const name = key === 0 ? "this line" : node.kind === "other" ? "small parts" : shortName(nodes, key);
+          return { title: titleOf(node), indent: 4 + Math.min(depth, 14) * 12, part, content: <Cells node={node} name={name} part={part} isLink={key > 0} /> };
+        }}
+      />
     </>
   );
 }
 
-interface RowProps {
-  readonly row: BelowRow;
-  readonly at: number;
+interface CellsProps {
+  readonly node: BelowNode;
   readonly name: string;
-  readonly whole: number;
-  readonly isActive: boolean;
-  readonly clicked: () => void;
+  readonly part: number;
+  readonly isLink: boolean;
 }
 
-function Row({ row, at, name, whole, isActive, clicked }: RowProps): JSX.Element {
-  const { node } = row;
-  const part = whole > 0 ? node.totalNs / whole : 0;
-  const shown = node.kind === "other" ? "small parts" : name;
+function Cells({ node, name, part, isLink }: CellsProps): JSX.Element {
   return (
-    <div
-      id={`below-${at}`}
-      class={`belowrow ${isActive ? "active" : ""}`}
-      role="treeitem"
-      aria-level={row.depth + 1}
-      aria-expanded={row.hasChildren ? row.isOpen : undefined}
-      title={titleOf(node)}
-      style={{ paddingLeft: `${4 + Math.min(row.depth, 14) * 12}px`, "--part": part }}
-      onClick={clicked}
-    >
-      <span class="twist" aria-hidden>
-        {row.hasChildren ? (row.isOpen ? "▾" : "▸") : ""}
-      </span>
+    <>
       <span class={`kind kind-${node.kind}`} aria-label={KIND_WORDS[node.kind]} />
       <span class="name">
-        {node.file !== "" && node.line > 0 && row.index > 0 ? <Place of={node} words={shown} /> : shown}
+        {node.file !== "" && node.line > 0 && isLink ? <Place of={node} words={name} /> : name}
         {node.layers > 1 && <span class="muted"> ×{node.layers}</span>}
       </span>
       <span class="number muted">{count(node.calls)}×</span>
       <span class="number">{duration(node.totalNs)}</span>
       <span class="number share">{share(part)}</span>
-    </div>
+    </>
   );
 }
 
@@ -143,38 +81,10 @@ function titleOf(node: BelowNode): string {
   return `${KIND_WORDS[node.kind]} ${node.name}${node.place === "" ? "" : ` at ${node.place}`}: ${duration(node.totalNs)}${own}${backward}, ${count(node.calls)} calls`;
 }
 
-/** What a key does; undefined for nothing. */
-function keyAction(
-  key: string,
-  rows: readonly BelowRow[],
-  at: number,
-  toggle: (index: number, isOpen: boolean) => void,
-  goTo: (at: number) => void,
-): (() => void) | undefined {
-  const row = rows[at];
-  const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -rows.length, End: rows.length }[key];
-  if (step !== undefined) {
-    return () => goTo(at + step);
-  }
-  if (row === undefined) {
-    return undefined;
-  }
-  if (key === "ArrowRight" && row.hasChildren) {
-    return () => (row.isOpen ? goTo(at + 1) : toggle(row.index, true));
-  }
-  if (key === "ArrowLeft") {
-    return row.isOpen ? () => toggle(row.index, false) : () => goTo(rows.findLastIndex((one, place) => place < at && one.depth < row.depth));
-  }
-  return (key === "Enter" || key === " ") && row.hasChildren ? () => toggle(row.index, !row.isOpen) : undefined;
-}
-
-interface BelowRow {
+interface BelowRow extends TreeRow {
   readonly node: BelowNode;
   /** In the answer's list. */
-  readonly index: number;
-  readonly depth: number;
-  readonly hasChildren: boolean;
-  readonly isOpen: boolean;
+  readonly key: number;
 }
 
 const OPEN_SHARE = 0.25;
@@ -209,9 +119,9 @@ export function belowRows(nodes: readonly BelowNode[], children: readonly (reado
     if (node === undefined) {
       continue;
     }
-    const isOpen = below.length > 0 && open.has(index);
-    rows.push({ node, index, depth, hasChildren: below.length > 0, isOpen });
-    if (isOpen) {
+    const isOpen = below.length > 0 ? open.has(index) : undefined;
+    rows.push({ node, key: index, depth, isOpen });
+    if (isOpen === true) {
       waiting.push(...below.map((child): [number, number] => [child, depth + 1]).reverse());
     }
   }

@@ -2,13 +2,13 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
-import { questions, type CallPath, type LineCause, type LineDetails } from "../contract";
+import { questions, type CallPath, type LineDetails } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
 import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { useCopy } from "../parts/browser";
-import { useHas, useSource } from "../source/useAnswer";
-import { toneOf } from "../parts/tones";
+import { useHas, useSource } from "../source/answers";
+import { StackBar } from "../parts/StackBar";
 import { count, duration, share, words } from "../words";
 import { BelowTree } from "./BelowTree";
 
@@ -163,28 +163,19 @@ function Why({ of }: { readonly of: LineDetails }): JSX.Element | null {
         {of.verdict !== "" && <span class="chip verdict">{of.verdict}</span>}
       </p>
       {of.why !== "" && <p class="muted">{of.why}</p>}
-      {of.causes.length > 0 && <Causes of={of.causes} />}
+      {of.causes.length > 0 && (
+        <StackBar
+          parts={of.causes.map(({ timeNs, ...cause }) => ({ ...cause, value: timeNs }))}
+          words={duration}
+          told={(time, part) => (
+            <span class="muted">
+              {time}, {part}
+            </span>
+          )}
+          isSlim
+        />
+      )}
     </div>
-  );
-}
-
-function Causes({ of }: { readonly of: readonly LineCause[] }): JSX.Element {
-  return (
-    <>
-      <div class="causes" aria-hidden>
-        {of.map(({ name, share: part }) => (
-          <i key={name} class={toneOf(name)} style={{ width: `${100 * part}%` }} />
-        ))}
-      </div>
-      <ul class="legend">
-        {of.map(({ name, help, timeNs, share: part }) => (
-          <li key={name} title={help}>
-            <span class={`swatch ${toneOf(name)}`} />
-            {name} <span class="muted">{duration(timeNs)}, {share(part)}</span>
-          </li>
-        ))}
-      </ul>
-    </>
   );
 }
 

@@ -9,7 +9,7 @@ import type { Window } from "../parts/chartScale";
 import { DataTable } from "../parts/DataTable";
 import { Segments } from "../parts/Controls";
 import { StackBar, type StackPart } from "../parts/StackBar";
-import { useAnswer, useSource } from "../source/useAnswer";
+import { useAnswer, useSource } from "../source/answers";
 import { bytes, time } from "../words";
 
 interface Props {

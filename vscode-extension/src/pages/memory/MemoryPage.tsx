@@ -3,12 +3,11 @@
 import type { JSX } from "preact";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type DeviceCurve, type FailedAllocation, type MemoryPage as Memory, type SnapshotPart } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
 import { Facts, Figures } from "../parts/Figures";
 import { Segments } from "../parts/Controls";
 import { StackBar } from "../parts/StackBar";
-import { useAnswer } from "../source/useAnswer";
 import { bytes } from "../words";
 import { DeviceMemory, stackOf } from "./DeviceMemory";
 import "./memory.css";

@@ -3,12 +3,11 @@
 import type { JSX } from "preact";
 import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Modules } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
 import { RowFacts } from "../parts/Figures";
 import { Segments } from "../parts/Controls";
 import type { TableRow } from "../parts/table/rows";
-import { useAnswer } from "../source/useAnswer";
 import "../parts/parts.css";
 
 export function ModulesPage({ address }: PageProps): JSX.Element {

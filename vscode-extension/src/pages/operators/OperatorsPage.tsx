@@ -3,10 +3,9 @@
 import type { JSX } from "preact";
 import { choiceOf, go, withWords, type PageProps } from "../app/address";
 import { questions, type Choice, type Grouping, type Header, type OperatorAsked, type OperatorDetails, type Table } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, useAnswer, useHas, useSource } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
 import { Segments } from "../parts/Controls";
-import { useAnswer, useHas, useSource } from "../source/useAnswer";
 import { useState } from "preact/hooks";
 import { DurationsInTrace } from "../parts/Histogram";
 import { NamedTimes, OwnerLines, TimeBars } from "../parts/Lists";

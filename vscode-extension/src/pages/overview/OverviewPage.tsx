@@ -4,14 +4,13 @@ import type { JSX } from "preact";
 import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Header, type HotLine, type Idle, type Overview, type Training } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
-import { Answer } from "../parts/Answered";
-import { DataTable } from "../parts/DataTable";
+import { Answer, useAnswer } from "../source/answers";
+import { TableSection } from "../parts/DataTable";
 import { Facts, Figures } from "../parts/Figures";
 import { NamedTimes, TimeBars } from "../parts/Lists";
 import { Place } from "../parts/Place";
-import { useAnswer } from "../source/useAnswer";
 import { duration, share } from "../words";
-import { PartsBar, SplitBar } from "./SplitBar";
+import { PartsBar } from "../parts/StackBar";
 import { StepBars } from "./StepBars";
 import "../parts/parts.css";
 
@@ -35,12 +34,7 @@ export function OverviewPage({ address, header }: PageProps): JSX.Element {
               <Advice of={answer} address={address} />
             </section>
           </div>
-          {answer.serving !== null && (
-            <section>
-              <h2>{answer.serving.title}</h2>
-              <DataTable of={answer.serving} word="serving-" />
-            </section>
-          )}
+          <TableSection of={answer.serving} word="serving-" />
           {answer.steps.length > 1 && (
             <section>
               <h2>Steps</h2>
@@ -52,7 +46,13 @@ export function OverviewPage({ address, header }: PageProps): JSX.Element {
           {answer.idle !== null && <IdleTime of={answer.idle} />}
           {answer.splits.map((split) => (
             <section key={`${split.section} ${split.device}`}>
-              <SplitBar split={split} />
+              <figure class="split">
+                <figcaption>
+                  <h2>{split.device === "" ? split.title : `${split.title}: ${split.device}`}</h2>
+                  <span class="muted">{split.help}</span>
+                </figcaption>
+                <PartsBar parts={split.parts} isPartition={split.isPartition} />
+              </figure>
             </section>
           ))}
           <section>

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { choiceOf, go, useAddress, withWords } from "../app/address";
 import type { StepBar } from "../contract";
-import { useOffers } from "../source/useAnswer";
+import { useOffers } from "../source/answers";
 import { duration } from "../words";
 import "./stepbars.css";
 

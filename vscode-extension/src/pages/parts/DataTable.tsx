@@ -63,6 +63,25 @@ export function DataTable({ of, word = "", fills = false, openDepth = 2, details
   );
 }
 
+interface SectionProps {
+  readonly of: Table | null;
+  readonly word: string;
+  readonly title?: string;
+  /** What its numbers are of; "" where that is plain. */
+  readonly told?: string;
+}
+
+/** A table with its title; nothing where it has no rows. */
+export function TableSection({ of, word, title = of?.title ?? "", told = "" }: SectionProps): JSX.Element | null {
+  return of === null || of.rows.length === 0 ? null : (
+    <section>
+      <h2>{title}</h2>
+      {told !== "" && <p class="muted">{told}</p>}
+      <DataTable of={of} word={word} />
+    </section>
+  );
+}
+
 interface FootProps {
   readonly of: Table;
   readonly shown: number;

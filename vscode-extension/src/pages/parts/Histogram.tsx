@@ -3,9 +3,8 @@
 import type { JSX } from "preact";
 import { linkTo, useAddress, type Address } from "../app/address";
 import { questions, type Durations, type DurationsOf, type Found, type Header } from "../contract";
-import { useAnswer, useSource } from "../source/useAnswer";
+import { Answer, useAnswer, useSource } from "../source/answers";
 import { count, duration } from "../words";
-import { Answer } from "./Answered";
 import "./histogram.css";
 
 interface Props {
@@ -42,16 +41,25 @@ function Asked({ asked, header }: Props): JSX.Element | null {
   );
 }
 
+interface HistogramProps {
+  readonly of: Durations;
+  /** A duration whose bin stands out. */
+  readonly ownNs?: number;
+  /** What stands below the middle of the axis; the duration there without. */
+  readonly middle?: string;
+}
+
 /** Bars over bins whose widths grow by a constant ratio: a logarithmic axis. */
-export function Histogram({ of }: { readonly of: Durations }): JSX.Element {
+export function Histogram({ of, ownNs, middle }: HistogramProps): JSX.Element {
   const most = Math.max(...of.counts, 1);
   const [first, last] = [of.edgesNs[0] ?? 1, of.edgesNs.at(-1) ?? 1];
   const at = (ns: number): number => (last > first ? (100 * Math.log(Math.max(ns, first) / first)) / Math.log(last / first) : 0);
+  const own = ownNs === undefined ? -1 : of.counts.findIndex((_, bin) => ownNs >= (of.edgesNs[bin] ?? 0) && ownNs <= (of.edgesNs[bin + 1] ?? 0));
   return (
     <figure class="histogram" aria-label={`${of.count} durations from ${duration(of.leastNs)} to ${duration(of.largestNs)}`}>
       <div class="plot">
         {of.counts.map((number, bin) => (
-          <span key={bin} class="bin" title={`${duration(of.edgesNs[bin] ?? 0)} to ${duration(of.edgesNs[bin + 1] ?? 0)}: ${count(number)}`}>
+          <span key={bin} class={`bin ${bin === own ? "own" : ""}`} title={`${duration(of.edgesNs[bin] ?? 0)} to ${duration(of.edgesNs[bin + 1] ?? 0)}: ${count(number)}`}>
             <span class="fill" style={{ height: `${number > 0 ? Math.max((100 * number) / most, 2) : 0}%` }} />
           </span>
         ))}
@@ -59,7 +67,7 @@ export function Histogram({ of }: { readonly of: Durations }): JSX.Element {
       </div>
       <div class="axis muted">
         <span>{duration(of.leastNs)}</span>
-        {of.largestNs > of.leastNs && <span>{duration(Math.sqrt(first * last))}</span>}
+        {of.largestNs > of.leastNs && <span>{middle ?? duration(Math.sqrt(first * last))}</span>}
         {of.largestNs > of.leastNs && <span>{duration(of.largestNs)}</span>}
       </div>
     </figure>

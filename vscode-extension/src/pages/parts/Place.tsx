@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { go, linkTo, useAddress } from "../app/address";
 import type { CodePlace } from "../source/source";
-import { useSource } from "../source/useAnswer";
+import { useSource } from "../source/answers";
 import { visible } from "../words";
 
 interface Props {

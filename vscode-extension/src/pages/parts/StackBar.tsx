@@ -1,40 +1,66 @@
 /** A whole as one bar of its parts, with their names, sizes and shares below. */
 
-import type { JSX } from "preact";
-import { share } from "../words";
+import type { ComponentChildren, JSX } from "preact";
+import type { Part } from "../contract";
+import { duration, share } from "../words";
+import { toneOf } from "./tones";
 import "./chart.css";
 
 /** A part of a whole that is shown as one bar. */
 export interface StackPart {
   readonly name: string;
   readonly value: number;
-  /** `tone0`, a class with a colour. */
-  readonly tone: string;
+  /** `tone0`, a class with a colour; without one that of its name. */
+  readonly tone?: string;
+  /** Of the whole; without one of the parts together. */
+  readonly share?: number;
+  readonly help?: string;
 }
 
 interface Props {
   readonly parts: readonly StackPart[];
   readonly words: (value: number) => string;
+  /** What stands behind the name of a part; its size and its share without. */
+  readonly told?: (words: string, share: string) => ComponentChildren;
+  /** Parts that are no partition have no bar and no colours. */
+  readonly isPartition?: boolean;
+  readonly isSlim?: boolean;
 }
 
-export function StackBar({ parts, words }: Props): JSX.Element {
-  const shown = parts.filter(({ value }) => value > 0);
-  const whole = shown.reduce((sum, { value }) => sum + value, 0);
+export function StackBar({ parts, words, told = leading, isPartition = true, isSlim = false }: Props): JSX.Element {
+  const whole = parts.reduce((sum, { value }) => sum + Math.max(value, 0), 0);
+  const shown = parts.filter(({ value }) => value > 0).map((part) => ({ tone: toneOf(part.name), share: part.value / whole, ...part }));
   return (
-    <div class="stacked">
-      <div class="stackbar-wide" role="img" aria-label={shown.map(({ name, value }) => `${name} ${share(value / whole)}`).join(", ")}>
-        {shown.map(({ name, value, tone }) => (
-          <span key={name} class={tone} style={{ flexGrow: value / whole }} title={`${name}: ${words(value)}`} />
-        ))}
-      </div>
+    <div class={`stacked ${isSlim ? "slim" : ""}`}>
+      {isPartition && (
+        <div class="bar" role="img" aria-label={shown.map((part) => `${part.name} ${share(part.share)}`).join(", ")}>
+          {shown.map((part) => (
+            <span key={part.name} class={part.tone} style={{ flexGrow: part.share }} title={`${part.name}: ${words(part.value)}`} />
+          ))}
+        </div>
+      )}
       <ul class="legend">
-        {shown.map(({ name, value, tone }) => (
-          <li key={name}>
-            <span class={`swatch ${tone}`} />
-            {name} <strong>{words(value)}</strong> <span class="muted">{share(value / whole)}</span>
+        {shown.map((part) => (
+          <li key={part.name} title={part.help}>
+            {isPartition && <span class={`swatch ${part.tone}`} />}
+            {part.name} {told(words(part.value), share(part.share))}
           </li>
         ))}
       </ul>
     </div>
   );
+}
+
+function leading(first: string, second: string): JSX.Element {
+  return (
+    <>
+      <strong>{first}</strong> <span class="muted">{second}</span>
+    </>
+  );
+}
+
+/** Times that are parts of another: what counts is the share. */
+export function PartsBar({ parts, isPartition = true }: { readonly parts: readonly Part[]; readonly isPartition?: boolean }): JSX.Element {
+  const stack = parts.map(({ name, timeNs, share: part }) => ({ name, value: timeNs, share: part }));
+  return <StackBar parts={stack} words={duration} told={(time, part) => leading(part, time)} isPartition={isPartition} />;
 }

@@ -11,7 +11,7 @@ const failure = object({ error: text });
 export class HttpSource implements Source {
   readonly isServed = true;
   readonly isWatched = true;
-  readonly opensCode = false;
+  readonly opensCode: boolean = false;
 
   constructor(
     private readonly base: string,
@@ -31,7 +31,7 @@ export class HttpSource implements Source {
     return answered(question, reply.status, await reply.json().catch(() => undefined));
   }
 
-  open(): void {
+  open(_: CodePlace): void {
     // Browsers have no editor; the pages show the text.
   }
 }
@@ -51,19 +51,16 @@ export function answered<Asked, Answer>(question: Ask<Asked, Answer>, status: nu
   return read(question.answer, body, `the answer to ${question.name}`);
 }
 
-export class TensorBoardSource implements Source {
-  readonly isServed = true;
-  readonly isWatched = true;
+export class TensorBoardSource extends HttpSource {
   /** Where TensorBoard stands in an editor, a script of the editor's says so (`webviews/tensorboard.ts`). */
-  readonly opensCode = document.documentElement.dataset["editor"] !== undefined;
-  private readonly server = new HttpSource("./api/", "");
+  override readonly opensCode = document.documentElement.dataset["editor"] !== undefined;
 
-  ask<Asked extends object, Answer>(question: Ask<Asked, Answer>, asked: Asked): Promise<Answer> {
-    return this.server.ask(question, asked);
+  constructor() {
+    super("./api/", "");
   }
 
   /** Tells the page around TensorBoard, in the words that torch-tb-profiler has for it: lines count from 0. */
-  open({ file, line }: CodePlace): void {
+  override open({ file, line }: CodePlace): void {
     if (this.opensCode) {
       window.parent.parent.postMessage({ filename: file, line: line - 1 }, "*");
     }

@@ -4,11 +4,10 @@ import type { JSX } from "preact";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type CounterChart, type Figure, type SlowStep, type Steps, type Table } from "../contract";
 import { StepBars } from "../overview/StepBars";
-import { Answer } from "../parts/Answered";
-import { DataTable } from "../parts/DataTable";
+import { Answer, useAnswer } from "../source/answers";
+import { DataTable, TableSection } from "../parts/DataTable";
 import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
-import { useAnswer } from "../source/useAnswer";
 import { duration, valueWords } from "../words";
 import { Chart } from "../parts/Chart";
 import { placeOf } from "../parts/chartScale";
@@ -30,13 +29,17 @@ export function StepsPage({ address, header }: PageProps): JSX.Element {
           ) : (
             answer.serving === null && <p class="muted">The trace has no steps: none was marked while it was recorded.</p>
           )}
-          <Sections of={[answer.servingPhases, answer.serving]} />
+          {[answer.servingPhases, answer.serving].map(section)}
           <Counters charts={answer.counterCharts} table={answer.counters} />
-          <Sections of={[answer.streams, answer.threads]} />
+          {[answer.streams, answer.threads].map(section)}
         </>
       )}
     </Answer>
   );
+}
+
+function section(of: Table | null): JSX.Element | null {
+  return of && <TableSection key={of.id} of={of} word={`${of.id}.`} />;
 }
 
 function Times({ of, address }: { readonly of: Steps; readonly address: Address }): JSX.Element {
@@ -105,21 +108,6 @@ function Slow({ of, address }: { readonly of: readonly SlowStep[]; readonly addr
         </li>
       ))}
     </ul>
-  );
-}
-
-function Sections({ of }: { readonly of: readonly (Table | null)[] }): JSX.Element {
-  return (
-    <>
-      {of.map((table) =>
-        table === null || table.rows.length === 0 ? null : (
-          <section key={table.id}>
-            <h2>{table.title}</h2>
-            <DataTable of={table} word={`${table.id}.`} />
-          </section>
-        ),
-      )}
-    </>
   );
 }
 

@@ -1,13 +1,13 @@
 /** All that is known of the chosen slice: its line, times, facts, what it caused, and how long its like are. */
 
 import type { JSX } from "preact";
-import { questions, type Choice, type Found, type Link, type SliceDetails, type Timeline } from "../contract";
+import { questions, type Choice, type Durations, type Found, type Link, type SliceDetails, type Timeline } from "../contract";
 import { Facts } from "../parts/Figures";
+import { Histogram } from "../parts/Histogram";
 import { Place } from "../parts/Place";
+import { useAsked } from "../source/answers";
 import { count, duration } from "../words";
-import { Histogram } from "./Histogram";
 import { exact } from "./ruler";
-import { useAsked } from "./useAsked";
 
 interface Props {
   readonly of: Timeline;
@@ -70,7 +70,7 @@ export function DetailsPanel({ of, choice, details, jump, show, fit, seek }: Pro
         {details.facts.length > 0 && <Facts of={details.facts} />}
         <Links of={details} jump={jump} />
       </section>
-      <section>{like?.state === "ready" && <Histogram of={like.answer} length={length} chosen={details.slice} show={show} />}</section>
+      <section>{like?.state === "ready" && <Alike of={like.answer} lengthNs={length} chosen={details.slice} show={show} />}</section>
     </div>
   );
 }
@@ -96,6 +96,39 @@ function Stack({ of, details }: { readonly of: Timeline; readonly details: Slice
       ))}
       {rest.length > MOST_LINES && <li class="muted">and {count(rest.length - MOST_LINES)} more</li>}
     </ol>
+  );
+}
+
+interface AlikeProps {
+  readonly of: Durations;
+  readonly lengthNs: number;
+  readonly chosen: number;
+  readonly show: (found: Found) => void;
+}
+
+const MOST_LONGEST = 5;
+
+/** How long all slices of one name are, and where the chosen one is among them. */
+function Alike({ of, lengthNs, chosen, show }: AlikeProps): JSX.Element {
+  return (
+    <>
+      <h3>{of.count === 1 ? "The only one of its name" : `${count(of.count)} of this name · ${duration(of.totalNs)}`}</h3>
+      {of.count > 1 && of.largestNs > of.leastNs && (
+        <>
+          <Histogram of={of} ownNs={lengthNs} middle={`median ${duration(of.medianNs)} · p95 ${duration(of.p95Ns)}`} />
+          <ol class="longest" aria-label="The longest">
+            {of.longest.slice(0, MOST_LONGEST).map((found) => (
+              <li key={found.slice}>
+                <button type="button" class="link" aria-current={found.slice === chosen} onClick={() => show(found)}>
+                  {duration(found.endNs - found.startNs)}
+                </button>{" "}
+                <span class="muted">at {exact(found.startNs)}</span>
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+    </>
   );
 }
 

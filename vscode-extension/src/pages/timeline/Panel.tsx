@@ -2,8 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Choice, Found, Selection, SliceDetails, SliceKind, Timeline } from "../contract";
-import { Answer } from "../parts/Answered";
-import type { Answered } from "../source/useAnswer";
+import { Answer, type Answered } from "../source/answers";
 import { count } from "../words";
 import { DetailsPanel } from "./DetailsPanel";
 import { StretchPanel } from "./StretchPanel";

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { questions, type Choice, type Timeline } from "../contract";
-import { patiently, useSource } from "../source/useAnswer";
+import { patiently, useSource } from "../source/answers";
 import { listenLanes, listenOverview } from "./gestures";
 import type { Hit } from "./hit";
 import { heightOf, lanesOf, pinnedHeight, type Lane } from "./layout";

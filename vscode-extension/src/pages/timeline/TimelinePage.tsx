@@ -4,10 +4,9 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { PageProps } from "../app/address";
 import { questions, type Choice, type Found, type Header, type Timeline } from "../contract";
-import { Answer } from "../parts/Answered";
+import { Answer, asking, useAnswer, useAsked, useSource } from "../source/answers";
 import { queryOf } from "../source/source";
-import { asking, useAnswer, useSource } from "../source/useAnswer";
-import { duration } from "../words";
+import { duration, toggled } from "../words";
 import { Help, Perfetto } from "./Help";
 import type { Hit } from "./hit";
 import type { Colouring } from "./palette";
@@ -17,7 +16,6 @@ import { StageView } from "./StageView";
 import type { Stage } from "./stage";
 import { exact } from "./ruler";
 import { Toolbar } from "./Toolbar";
-import { useAsked } from "./useAsked";
 import { useFinder } from "./useFinder";
 import { useKeys } from "./keys";
 import { change, sliceOf, stretchOf, traceOf, useSettled, useStep, viewOf, wordsOf } from "./address";
@@ -226,12 +224,4 @@ function traceIn({ facts }: Header): string {
 
 function spotOf({ track, row, startNs, endNs }: Found): Spot {
   return { track, row, start: startNs, end: endNs };
-}
-
-function toggled(keys: ReadonlySet<string>, key: string): ReadonlySet<string> {
-  const next = new Set(keys);
-  if (!next.delete(key)) {
-    next.add(key);
-  }
-  return next;
 }

@@ -2,10 +2,10 @@
 
 import { choiceOf, go, parsed, withWords, type Address } from "../app/address";
 import { questions, type Choice, type CodeLine, type Timeline } from "../contract";
+import { useAsked } from "../source/answers";
 import { around, clamped, type View } from "./view";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Stage } from "./stage";
-import { useAsked } from "./useAsked";
 
 /** Around a moment (`at`) so much is shown, of the whole. */
 const MOMENT = 0.01;

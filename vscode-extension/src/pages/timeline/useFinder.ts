@@ -3,8 +3,8 @@
 import { useMemo, useState } from "preact/hooks";
 import type { Address } from "../app/address";
 import { questions, type Choice, type Found, type Matches, type Timeline } from "../contract";
+import { useAsked } from "../source/answers";
 import type { Sought } from "./scene";
-import { useAsked } from "./useAsked";
 import { placesAt } from "./address";
 
 /** Told at once; there may be more. */

@@ -1,9 +1,10 @@
 /** Answers for components: asked once, asked again while a trace is being read, kept while the page is open. */
 
-import { createContext } from "preact";
+import { createContext, type ComponentChildren, type JSX } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import { questions, type Ask, type Choice } from "../contract";
 import { NotYetError, queryOf, type Source } from "./source";
+import { bytes } from "../words";
 
 export type Answered<T> =
   | { readonly state: "waiting"; readonly done: number; readonly total: number }
@@ -82,32 +83,71 @@ export async function patiently<Asked extends object, T>(
 
 /** The answer to a question, as far as it is there. While another one comes, the last one stays if `keepsLast`. */
 export function useAnswer<Asked extends object, T>(question: Ask<Asked, T>, asked: Asked, keepsLast = false): Answered<T> {
-  const source = useSource();
-  const key = queryOf(asked);
-  const [state, setState] = useState<Answered<T>>({ state: "waiting", done: 0, total: 0 });
-  useEffect(() => {
-    if (!keepsLast) {
-      setState({ state: "waiting", done: 0, total: 0 });
-    }
-    return followed((wait) => asking(source, question, asked, wait), setState);
-    // `key` stands for `asked`.
-  }, [source, question, key]);
-  return state;
+  return useAsked(question, asked, keepsLast) ?? WAITING;
 }
 
-/** Tells of an answer as it comes, until what is returned is called. */
-export function followed<T>(ask: (waits: (done: number, total: number) => void) => Promise<T>, told: (answered: Answered<T>) => void): () => void {
-  let isWanted = true;
-  const tell = (answered: Answered<T>): void => {
-    if (isWanted) {
-      told(answered);
+const WAITING = { state: "waiting", done: 0, total: 0 } as const;
+
+/** The same of what is wanted only sometimes; undefined where nothing is asked, and before the first answer. */
+export function useAsked<Asked extends object, T>(question: Ask<Asked, T>, asked: Asked | undefined, keepsLast = true): Answered<T> | undefined {
+  const source = useSource();
+  const key = asked && queryOf(asked);
+  const [answered, setAnswered] = useState<Answered<T> | undefined>();
+  useEffect(() => {
+    if (asked === undefined || !keepsLast) {
+      setAnswered(undefined);
     }
-  };
-  ask((done, total) => tell({ state: "waiting", done, total })).then(
-    (answer) => tell({ state: "ready", answer }),
-    (error: unknown) => tell({ state: "failed", message: error instanceof Error ? error.message : String(error) }),
+    if (asked === undefined) {
+      return undefined;
+    }
+    let isWanted = true;
+    const tell = (next: Answered<T>): void => {
+      if (isWanted) {
+        setAnswered(next);
+      }
+    };
+    asking(source, question, asked, (done, total) => tell({ state: "waiting", done, total })).then(
+      (answer) => tell({ state: "ready", answer }),
+      (error: unknown) => tell({ state: "failed", message: error instanceof Error ? error.message : String(error) }),
+    );
+    return () => {
+      isWanted = false;
+    };
+    // `key` stands for `asked`.
+  }, [source, question, key]);
+  return asked === undefined ? undefined : answered;
+}
+
+interface AnswerProps<T> {
+  readonly of: Answered<T>;
+  readonly children: (answer: T) => ComponentChildren;
+}
+
+export function Answer<T>({ of, children }: AnswerProps<T>): JSX.Element {
+  switch (of.state) {
+    case "waiting":
+      return <Progress done={of.done} total={of.total} />;
+    case "failed":
+      return (
+        <div class="failure" role="alert">
+          <h3>This cannot be shown</h3>
+          <p>{of.message}</p>
+        </div>
+      );
+    case "ready":
+      return <>{children(of.answer)}</>;
+  }
+}
+
+function Progress({ done, total }: { readonly done: number; readonly total: number }): JSX.Element {
+  if (total === 0) {
+    return <div class="waiting quiet" role="status" aria-label="Loading" />;
+  }
+  return (
+    <div class="waiting" role="status">
+      <p>{done < total ? `Reading the trace: ${bytes(done)} of ${bytes(total)}` : `The trace is read (${bytes(total)}); working out what to show …`}</p>
+      {done < total ? <progress max={total} value={done} /> : <progress />}
+      <p class="muted">It is read once; the next time it opens at once.</p>
+    </div>
   );
-  return () => {
-    isWanted = false;
-  };
 }
