@@ -115,12 +115,3 @@ export function valueWords(value: number, unit: CounterUnit): string {
       return count(value);
   }
 }
-
-/** A set with a value that it had not, or without one that it had. */
-export function toggled<T>(set: ReadonlySet<T>, value: T): ReadonlySet<T> {
-  const next = new Set(set);
-  if (!next.delete(value)) {
-    next.add(value);
-  }
-  return next;
-}

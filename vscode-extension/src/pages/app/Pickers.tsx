@@ -6,7 +6,7 @@ import { useOffers } from "../source/answers";
 import { choiceOf, go, withWords, type Address } from "./address";
 import { baselinesOf, foundRuns, linkToRun, timeOf, titleOf } from "./runs";
 import { useState } from "preact/hooks";
-import { Menu } from "../parts/Controls";
+import { Menu, Search, Select } from "../parts/Controls";
 
 interface Props {
   /** Of what is shown; undefined while it is read, and where it cannot be shown. */
@@ -27,7 +27,7 @@ export function Pickers({ header, address, runs }: Props): JSX.Element {
     <div class="pickers">
       {runs.length > 1 ? <RunMenu runs={runs} chosen={base} address={address} /> : <strong class="title">{header?.title ?? run?.title}</strong>}
       {run !== undefined && run.stages.length > 1 && (
-        <Picker
+        <Select
           label="Stage"
           value={address.words["stage"] ?? run.stages[0] ?? ""}
           options={run.stages.map((stage) => [stage, stage === "" ? "(none)" : stage])}
@@ -35,7 +35,7 @@ export function Pickers({ header, address, runs }: Props): JSX.Element {
         />
       )}
       {run !== undefined && run.windows.length > 1 && (
-        <Picker
+        <Select
           label="Window"
           value={window ?? String(run.windows.at(-1))}
           options={run.windows.map((number) => [String(number), `window ${number}`])}
@@ -43,7 +43,7 @@ export function Pickers({ header, address, runs }: Props): JSX.Element {
         />
       )}
       {run !== undefined && run.ranks.length > 1 && (
-        <Picker
+        <Select
           label="Rank"
           value={address.words["rank"] ?? ""}
           options={[["", `all ${run.ranks.length} ranks`], ...run.ranks.map((rank): [string, string] => [String(rank), `rank ${rank}`])]}
@@ -52,7 +52,7 @@ export function Pickers({ header, address, runs }: Props): JSX.Element {
       )}
       {header !== undefined && header.step !== null && steps.length === 0 && <span class="muted">step {header.step}</span>}
       {numbers.length > 1 && steps.length > 0 && (
-        <Picker
+        <Select
           label="Step"
           value={address.words["step"] ?? ""}
           options={[["", `all ${numbers.length} steps`], ...steps.map((step): [string, string] => [String(step), `step ${step}`])]}
@@ -82,32 +82,13 @@ function Baseline({ header, address, runs }: BaselineProps): JSX.Element | null 
   return (
     <label class="beside">
       <span class="muted">compared with</span>
-      <Picker
+      <Select
         label="Baseline"
         value={address.words["baseline"] ?? ""}
         options={[["", address.page === "compare" ? "the run before" : "nothing"], ...options]}
         choose={(baseline) => go(withWords(address, { baseline }))}
       />
     </label>
-  );
-}
-
-interface PickerProps {
-  readonly label: string;
-  readonly value: string;
-  readonly options: readonly (readonly [string, string])[];
-  readonly choose: (value: string) => void;
-}
-
-function Picker({ label, value, options, choose }: PickerProps): JSX.Element {
-  return (
-    <select aria-label={label} title={label} value={value} onChange={(event) => choose(event.currentTarget.value)}>
-      {options.map(([id, words]) => (
-        <option key={id} value={id}>
-          {words}
-        </option>
-      ))}
-    </select>
   );
 }
 
@@ -142,7 +123,7 @@ function Choices({ runs, chosen, address, close }: RunMenuProps & { readonly clo
   return (
     <>
       {runs.length >= SEARCHED && (
-        <input type="search" class="search" aria-label="Find a run" placeholder={`Find among ${runs.length} runs`} value={search} autoFocus onInput={(event) => setSearch(event.currentTarget.value)} />
+        <Search label="Find a run" placeholder={`Find among ${runs.length} runs`} value={search} look={setSearch} isFocused />
       )}
       <ul class="runlist">
         {shown.map((run) => (

@@ -6,7 +6,8 @@ import { choiceOf, go, withWords, type Address, type PageProps } from "../app/ad
 import { questions, type Compared, type ComparedNumber, type ComparedTable, type Table, type TimeChange } from "../contract";
 import { Answer, useAnswer } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
-import { Segments } from "../parts/Controls";
+import { Check, Segments } from "../parts/Controls";
+import { Terms } from "../parts/Figures";
 import { signed, time } from "../words";
 import { changesOf, DivergingBars, scaleOf, withoutNoise } from "./DivergingBars";
 import "./compare.css";
@@ -60,9 +61,7 @@ function Body({ of, address }: { readonly of: Compared; readonly address: Addres
         <Segments label="Compare by" options={TABLES} value={of.by} choose={(by) => go(withWords(address, { by: by === "line" ? "" : by }))} />
         {of.by === "line" && <Segments label="Of a line" options={NUMBERS} value={of.number} choose={(number) => go(withWords(address, { number: number === "cost" ? "" : number }))} />}
         {of.hasIntervals && (
-          <label>
-            <input type="checkbox" checked={showsNoise} onChange={({ currentTarget }) => go(withWords(address, { noise: currentTarget.checked ? "1" : "" }), false)} /> Show what is within noise ({within})
-          </label>
+          <Check words={`Show what is within noise (${within})`} isOn={showsNoise} turn={(isOn) => go(withWords(address, { noise: isOn ? "1" : "" }), false)} />
         )}
       </div>
       {table.rows.length === 0 ? (
@@ -153,33 +152,21 @@ function StepChange({ of }: { readonly of: TimeChange }): JSX.Element {
   const scale = scaleOf([changeNs, lowNs ?? 0, highNs ?? 0]);
   return (
     <div class={`stepchange ${tone}`}>
-      <dl class="figures">
-        <div>
-          <dt>step before</dt>
-          <dd>{time(beforeNs)}</dd>
-        </div>
-        <div>
-          <dt>step after</dt>
-          <dd>{time(afterNs)}</dd>
-        </div>
-        <div>
-          <dt>difference</dt>
-          <dd class="changed">
-            {signed(changeNs)}
-            {beforeNs > 0 && (
-              <small>
-                {" "}
-                {changeNs > 0 ? "+" : ""}
-                {((100 * changeNs) / beforeNs).toFixed(1)} %
-              </small>
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>verdict</dt>
-          <dd class="changed">{verdict === "unknown" ? "no interval" : verdict}</dd>
-        </div>
-      </dl>
+      <Terms
+        class="figures"
+        of={[
+          ["step before", time(beforeNs)],
+          ["step after", time(afterNs)],
+          [
+            "difference",
+            <span class="changed">
+              {signed(changeNs)}
+              {beforeNs > 0 && <small>{` ${changeNs > 0 ? "+" : ""}${((100 * changeNs) / beforeNs).toFixed(1)} %`}</small>}
+            </span>,
+          ],
+          ["verdict", <span class="changed">{verdict === "unknown" ? "no interval" : verdict}</span>],
+        ]}
+      />
       {lowNs !== null && highNs !== null && highNs > lowNs && (
         <div class="interval">
           <span class="room" role="img" aria-label={`The true difference lies between ${time(lowNs)} and ${time(highNs)}`}>

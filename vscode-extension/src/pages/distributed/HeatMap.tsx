@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import type { Distributed, Table } from "../contract";
+import { Legend } from "../parts/Figures";
 import { time } from "../words";
 
 /** So many ranks have their numbers in their cells. */
@@ -70,21 +71,7 @@ export function HeatMap({ of, chosen, choose, opens }: Props): JSX.Element {
           </div>
         ))}
       </div>
-      <ul class="legend">
-        <li>
-          <span class="swatch level-1" />
-          less
-        </li>
-        <li>
-          <span class="swatch level0" />
-          within {levels[0]} %
-        </li>
-        {levels.map((least, at) => (
-          <li key={least}>
-            <span class={`swatch level${at + 1}`} />+{least} %
-          </li>
-        ))}
-      </ul>
+      <Legend of={[["less", "level-1"], [`within ${levels[0] ?? 0} %`, "level0"], ...levels.map((least, at) => [`+${least} %`, `level${at + 1}`] as const)]} />
     </figure>
   );
 }

@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import type { Distributed } from "../contract";
+import { Legend } from "../parts/Figures";
 import { toneOf } from "../parts/tones";
 import { count, share, time } from "../words";
 
@@ -23,16 +24,7 @@ export function RankBars({ of, places, linkOf }: Props): JSX.Element {
   const used = partNames.map((_, part) => of.parts.some((parts) => (parts[part] ?? 0) > 0));
   return (
     <figure class="rankbars">
-      <ul class="legend">
-        {partNames.map((name, part) =>
-          used[part] === true ? (
-            <li key={name}>
-              <span class={`swatch ${toneOf(name)}`} />
-              {name}
-            </li>
-          ) : null,
-        )}
-      </ul>
+      <Legend of={partNames.flatMap((name, part) => (used[part] === true ? [[name, toneOf(name)] as const] : []))} />
       <ol class={shown.length > 24 ? "many" : ""}>
         {shown.map((place) => {
           const [rank, parts] = [of.ranks[place] ?? 0, of.parts[place] ?? []];

@@ -7,6 +7,7 @@ import { Answer, useAnswer, useOffers } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
 import { time, words } from "../words";
 import { aboveWords } from "./HeatMap";
+import { Terms, type Term } from "../parts/Figures";
 import { Place } from "../parts/Place";
 
 interface Props {
@@ -136,23 +137,17 @@ export function Late({ of, link, isWithin = false }: LateProps): JSX.Element {
         </p>
       )}
       {(of.cause !== "" || of.figures.length > 0) && (
-        <dl class="evidence">
-          {of.cause !== "" && (
-            <div>
-              <dt>cause</dt>
-              <dd>{of.cause}</dd>
-            </div>
-          )}
-          {of.figures.map(({ label, value, typical }) => (
-            <div key={label}>
-              <dt>{label}</dt>
-              <dd>
-                {value} <span class="muted">(others {typical})</span>
-              </dd>
-            </div>
-          ))}
-        </dl>
+        <Terms class="evidence" of={[...(of.cause === "" ? [] : [["cause", of.cause] as const]), ...of.figures.map(lateFigure)]} />
       )}
     </article>
   );
+}
+
+function lateFigure({ label, value, typical }: LateRank["figures"][number]): Term {
+  return [
+    label,
+    <>
+      {value} <span class="muted">(others {typical})</span>
+    </>,
+  ];
 }

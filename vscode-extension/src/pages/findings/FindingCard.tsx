@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { linkTo, useAddress } from "../app/address";
 import { questions, type ShownFinding } from "../contract";
 import { Answer, useAnswer } from "../source/answers";
+import { Terms } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { Page, Prose } from "../parts/Prose";
 import { duration, share, words } from "../words";
@@ -51,20 +52,13 @@ export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding
         </p>
       ))}
       {!isShort && of.evidence.length > 0 && (
-        <dl class="evidence">
-          {of.savingNs > 0 && (
-            <div>
-              <dt>could save {of.savingWord}</dt>
-              <dd>{duration(of.savingNs)}</dd>
-            </div>
-          )}
-          {of.evidence.map(({ label, value, kind }) => (
-            <div key={label}>
-              <dt>{label}</dt>
-              <dd>{words(value, kind)}</dd>
-            </div>
-          ))}
-        </dl>
+        <Terms
+          class="evidence"
+          of={[
+            ...(of.savingNs > 0 ? [[`could save ${of.savingWord}`, duration(of.savingNs)] as const] : []),
+            ...of.evidence.map(({ label, value, kind }) => [label, words(value, kind)] as const),
+          ]}
+        />
       )}
       {!isShort && <Explained code={of.code} />}
     </article>

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Findings, type Severity, type ShownFinding } from "../contract";
 import { Answer, useAnswer } from "../source/answers";
-import { Segments } from "../parts/Controls";
+import { Segments, Select } from "../parts/Controls";
 import { FindingCard } from "./FindingCard";
 
 const SEVERITIES: readonly (readonly [Severity, string])[] = [
@@ -37,15 +37,12 @@ function List({ of, address }: { readonly of: Findings; readonly address: Addres
           choose={(next) => go(withWords(address, { severity: next }))}
         />
         {(codes.length > 1 || code !== "") && (
-          <select aria-label="Code" value={code} onChange={(event) => go(withWords(address, { code: event.currentTarget.value }))}>
-            <option value="">All codes</option>
-            {code !== "" && !codes.some(([one]) => one === code) && <option value={code}>{code}</option>}
-            {codes.map(([one, title]) => (
-              <option key={one} value={one}>
-                {one} {title}
-              </option>
-            ))}
-          </select>
+          <Select
+            label="Code"
+            options={[["", "All codes"], ...(code !== "" && !codes.some(([one]) => one === code) ? [[code, code] as const] : []), ...codes.map(([one, title]) => [one, `${one} ${title}`] as const)]}
+            value={code}
+            choose={(next) => go(withWords(address, { code: next }))}
+          />
         )}
       </div>
       {shown.length === 0 && (

@@ -6,8 +6,9 @@ import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from ".
 import { questions, type Depth, type Flame, type FlameDirection, type FlameMetric, type FlameQuestion } from "../contract";
 import { DEPTH_WORDS, DEPTHS, KIND_WORDS } from "../../depths";
 import { Answer, useAnswer, useHas, useSource } from "../source/answers";
+import { Legend, Terms } from "../parts/Figures";
 import { Place, useOpen } from "../parts/Place";
-import { Segments } from "../parts/Controls";
+import { Search, Segments, Select } from "../parts/Controls";
 import { count, duration, share, signed } from "../words";
 import { boxesOf, changeColour, kindColour, KINDS, type Box } from "./boxes";
 import { FlameChart } from "./FlameChart";
@@ -72,15 +73,14 @@ function Graph({ flame, address, depth, direction, metric }: GraphProps): JSX.El
         )}
         <label title={shown === "cpu" ? "The CPU's time is known of lines, not of what is below them" : undefined}>
           Down to{" "}
-          <select value={depth} disabled={shown === "cpu"} onChange={(event) => say("depth", event.currentTarget.value)}>
-            {DEPTHS.filter((one) => offers({ depth: one })).map((one) => (
-              <option key={one} value={one}>
-                {DEPTH_WORDS[one].toLowerCase()}
-              </option>
-            ))}
-          </select>
+          <Select
+            options={DEPTHS.filter((one) => offers({ depth: one })).map((one) => [one, DEPTH_WORDS[one].toLowerCase()] as const)}
+            value={depth}
+            isDisabled={shown === "cpu"}
+            choose={(next) => say("depth", next)}
+          />
         </label>
-        <input type="search" class="search" placeholder="Search" aria-label="Search boxes" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+        <Search label="Search boxes" placeholder="Search" value={search} look={setSearch} />
         <button
           type="button"
           onClick={() => {
@@ -119,19 +119,7 @@ function KindLegend({ root }: { readonly root: Box }): JSX.Element | null {
     visit(root.children);
     return KINDS.filter((kind) => found.has(kind));
   }, [root]);
-  if (kinds.length < 2) {
-    return null;
-  }
-  return (
-    <ul class="legend" aria-label="Colours">
-      {kinds.map((kind) => (
-        <li key={kind}>
-          <span class="swatch" style={{ "--tone": kindColour(kind) }} />
-          {KIND_WORDS[kind]}
-        </li>
-      ))}
-    </ul>
-  );
+  return kinds.length < 2 ? null : <Legend label="Colours" of={kinds.map((kind) => [KIND_WORDS[kind], kindColour(kind)])} />;
 }
 
 const STEPS = [-0.1, -0.05, -0.01, 0, 0.01, 0.05, 0.1];
@@ -174,28 +162,15 @@ function Details({ box, at, root, isDifference, address }: DetailsProps): JSX.El
           </>
         )}
       </p>
-      <dl class="numbers">
-        <div>
-          <dt>time</dt>
-          <dd>{duration(box.value)}</dd>
-        </div>
-        <div>
-          <dt>of all</dt>
-          <dd>{share(root.value > 0 ? box.value / root.value : 0)}</dd>
-        </div>
-        <div>
-          <dt>its own</dt>
-          <dd>{duration(box.self)}</dd>
-        </div>
-        {isDifference && (
-          <div>
-            <dt>change</dt>
-            <dd>
-              {signed(box.value - box.before)} of {duration(box.before)}
-            </dd>
-          </div>
-        )}
-      </dl>
+      <Terms
+        class="numbers"
+        of={[
+          ["time", duration(box.value)],
+          ["of all", share(root.value > 0 ? box.value / root.value : 0)],
+          ["its own", duration(box.self)],
+          ...(isDifference ? [["change", `${signed(box.value - box.before)} of ${duration(box.before)}`] as const] : []),
+        ]}
+      />
       {at !== undefined && <Actions at={at} address={address} />}
     </section>
   );

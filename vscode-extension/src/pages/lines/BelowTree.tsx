@@ -5,7 +5,8 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { BelowNode } from "../contract";
 import { KIND_WORDS } from "../../depths";
 import { Place } from "../parts/Place";
-import { count, duration, share, toggled } from "../words";
+import { toggled } from "../parts/Controls";
+import { count, duration, share } from "../words";
 import { Tree, type TreeRow } from "./Tree";
 
 const MOST_ROWS = 22;

@@ -3,7 +3,8 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Column, LineFile } from "../contract";
-import { toggled, words } from "../words";
+import { toggled } from "../parts/Controls";
+import { words } from "../words";
 import { Tree, type Look, type TreeRow } from "./Tree";
 
 const TITLES = { project: "", outside: "Outside the project", library: "Libraries" } as const;

@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { choiceOf, go, linkTo, withWords, type Address } from "../app/address";
 import { questions, type CallPath, type LineDetails } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
+import { Check, Select } from "../parts/Controls";
 import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { useCopy } from "../parts/browser";
@@ -29,11 +30,7 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
           <Place of={of} words={lastPart(of.place)} />
         </h2>
         {of.functions.length > 1 ? (
-          <select aria-label="In which function" value={of.function} onChange={(event) => go(withWords(address, { fn: event.currentTarget.value }), false)}>
-            {of.functions.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
+          <Select label="In which function" options={of.functions.map((one) => [one, one] as const)} value={of.function} choose={(fn) => go(withWords(address, { fn }), false)} />
         ) : (
           of.function !== "" && <span class="muted">in {of.function}</span>
         )}
@@ -60,9 +57,14 @@ export function LinePanel({ of, address, hasText }: Props): JSX.Element {
       <Part
         title="What its work is made of"
         tools={
-          canFold && <label title="Modules that differ in a number alone become one: layers.*">
-            <input type="checkbox" checked={folded} onChange={() => go(withWords(address, { fold: folded ? "" : "1" }), false)} /> alike layers as one
-          </label>
+          canFold && (
+            <Check
+              title="Modules that differ in a number alone become one: layers.*"
+              words="alike layers as one"
+              isOn={folded}
+              turn={(isOn) => go(withWords(address, { fold: isOn ? "1" : "" }), false)}
+            />
+          )
         }
       >
         {of.note !== "" ? <p class="muted">{of.note}</p> : <BelowTree nodes={of.below} leftOut={of.belowLeftOut} />}

@@ -6,8 +6,9 @@ import { choiceOf, go, useAddress, withWords, type Address, type PageProps } fro
 import { questions, type Column, type FileText, type Lines, type Rest } from "../contract";
 import { Answer, useAnswer } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
+import { Legend } from "../parts/Figures";
 import { Place } from "../parts/Place";
-import { Menu, Segments } from "../parts/Controls";
+import { Check, Menu, Search, Segments, Select } from "../parts/Controls";
 import { useChosenColumns, type Chosen } from "../parts/table/columns";
 import { count, words } from "../words";
 import { FileTree } from "./FileTree";
@@ -42,9 +43,7 @@ function ListView({ views }: { readonly views: JSX.Element }): JSX.Element {
           <>
             {views}
             {library.rows.length > 0 && (
-              <label>
-                <input type="checkbox" checked={isLibrary} onChange={() => go(withWords(address, { of: isLibrary ? "" : "library" }))} /> of libraries
-              </label>
+              <Check words="of libraries" isOn={isLibrary} turn={(isOn) => go(withWords(address, { of: isOn ? "library" : "" }))} />
             )}
           </>
         );
@@ -82,39 +81,13 @@ function Files({ lines, address, views }: FilesProps): JSX.Element {
     <div class="lines">
       <div class="tools">
         {views}
-        <input
-          type="search"
-          class="search"
-          placeholder="Find files"
-          aria-label="Find files"
-          value={find}
-          onInput={(event) => go(withWords(address, { find: event.currentTarget.value }), false)}
-        />
+        <Search label="Find files" placeholder="Find files" value={find} look={(wanted) => go(withWords(address, { find: wanted }), false)} />
         <label>
           Heat{" "}
-          <select value={lines.columns[by]?.key} onChange={(event) => go(withWords(address, { heat: event.currentTarget.value }), false)}>
-            {lines.columns.map(({ key, title }) => (
-              <option key={key} value={key}>
-                {title}
-              </option>
-            ))}
-          </select>
+          <Select options={lines.columns.map(({ key, title }) => [key, title] as const)} value={lines.columns[by]?.key} choose={(key) => go(withWords(address, { heat: key }), false)} />
         </label>
         <ColumnsMenu columns={lines.columns} chosen={chosen} choose={choose} />
-        <ul class="legend" aria-label="Bars">
-          <li>
-            <span class="swatch forward" />
-            forward
-          </li>
-          <li>
-            <span class="swatch backward" />
-            backward
-          </li>
-          <li>
-            <span class="swatch rest" />
-            {lines.columns.some(({ key }) => key === "python") ? "Python" : "idle"}
-          </li>
-        </ul>
+        <Legend label="Bars" of={[["forward", "forward"], ["backward", "backward"], [lines.columns.some(({ key }) => key === "python") ? "Python" : "idle", "rest"]]} />
       </div>
       <div class={`panes ${lines.files.length === 1 ? "onefile" : ""}`}>
         {isNarrow ? (
@@ -236,6 +209,12 @@ interface ColumnsProps {
   readonly choose: (chosen: Chosen) => void;
 }
 
+const SHOWN = [
+  ["room", "if it fits"],
+  ["always", "always"],
+  ["never", "never"],
+] as const;
+
 /** Ticked is what is always shown, empty what never is; without a word a column is shown where there is room. */
 function ColumnsMenu({ columns, chosen, choose }: ColumnsProps): JSX.Element {
   return (
@@ -244,15 +223,7 @@ function ColumnsMenu({ columns, chosen, choose }: ColumnsProps): JSX.Element {
         <>
           {columns.slice(1).map(({ key, title, help }) => (
             <label key={key} title={help}>
-              <select
-                aria-label={title}
-                value={chosen[key] === undefined ? "room" : chosen[key] ? "always" : "never"}
-                onChange={({ currentTarget: { value } }) => choose(withChoice(chosen, key, value))}
-              >
-                <option value="room">if it fits</option>
-                <option value="always">always</option>
-                <option value="never">never</option>
-              </select>{" "}
+              <Select label={title} title={help} options={SHOWN} value={chosen[key] === undefined ? "room" : chosen[key] ? "always" : "never"} choose={(value) => choose(withChoice(chosen, key, value))} />{" "}
               {title}
             </label>
           ))}

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { choiceOf, go, useAddress, withWords } from "../app/address";
 import type { StepBar } from "../contract";
+import { Legend } from "../parts/Figures";
 import { useOffers } from "../source/answers";
 import { duration } from "../words";
 import "./stepbars.css";
@@ -67,16 +68,7 @@ export function StepBars({ steps, phaseNames, marks = [] }: Props): JSX.Element 
           ))}
         </div>
       </div>
-      <ul class="legend">
-        {phaseNames.map((name, phase) =>
-          used[phase] === true ? (
-            <li key={name}>
-              <span class={`swatch phase${phase}`} />
-              {name}
-            </li>
-          ) : null,
-        )}
-      </ul>
+      <Legend of={phaseNames.flatMap((name, phase) => (used[phase] === true ? [[name, `phase${phase}`] as const] : []))} />
     </figure>
   );
 }

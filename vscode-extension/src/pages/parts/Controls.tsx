@@ -22,6 +22,73 @@ export function Segments<Value extends string>({ label, options, value, choose }
   );
 }
 
+interface SelectProps<Value extends string> {
+  /** Where no words stand beside it. */
+  readonly label?: string;
+  readonly title?: string | undefined;
+  readonly options: readonly (readonly [Value, string])[];
+  readonly value: Value | undefined;
+  readonly choose: (value: Value) => void;
+  readonly isDisabled?: boolean;
+}
+
+/** A choice of some, the chosen one in sight. */
+export function Select<Value extends string>({ label, title = label, options, value, choose, isDisabled = false }: SelectProps<Value>): JSX.Element {
+  return (
+    <select aria-label={label} title={title} value={value} disabled={isDisabled} onChange={(event) => choose(event.currentTarget.value as Value)}>
+      {options.map(([one, words]) => (
+        <option key={one} value={one}>
+          {words}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface CheckProps {
+  readonly words: ComponentChildren;
+  readonly title?: string;
+  readonly isOn: boolean;
+  readonly turn: (isOn: boolean) => void;
+}
+
+/** Yes or no. */
+export function Check({ words, title, isOn, turn }: CheckProps): JSX.Element {
+  return (
+    <label title={title}>
+      <input type="checkbox" checked={isOn} onChange={(event) => turn(event.currentTarget.checked)} /> {words}
+    </label>
+  );
+}
+
+interface SearchProps {
+  readonly label: string;
+  readonly placeholder: string;
+  readonly value: string;
+  readonly look: (wanted: string) => void;
+  /** How long the typing rests before it is looked for. */
+  readonly pauseMs?: number;
+  readonly isFocused?: boolean;
+}
+
+/** Looks for what is typed. */
+export function Search({ label, placeholder, value, look, pauseMs = 0, isFocused = false }: SearchProps): JSX.Element {
+  const [text, setText] = useState(value);
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  useEffect(() => setText(value), [value]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const typed = (next: string): void => {
+    setText(next);
+    clearTimeout(timer.current);
+    if (pauseMs > 0) {
+      timer.current = setTimeout(() => look(next), pauseMs);
+    } else {
+      look(next);
+    }
+  };
+  return <input type="search" class="search" placeholder={placeholder} aria-label={label} value={text} autoFocus={isFocused} onInput={(event) => typed(event.currentTarget.value)} />;
+}
+
 interface MenuProps {
   readonly label: ComponentChildren;
   readonly title: string;
@@ -68,4 +135,13 @@ export function Menu({ label, title, isActive = false, children }: MenuProps): J
       )}
     </div>
   );
+}
+
+/** A set with a value that it had not, or without one that it had. */
+export function toggled<T>(set: ReadonlySet<T>, value: T): ReadonlySet<T> {
+  const next = new Set(set);
+  if (!next.delete(value)) {
+    next.add(value);
+  }
+  return next;
 }

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { questions, type Choice, type Durations, type Found, type Link, type SliceDetails, type Timeline } from "../contract";
-import { Facts } from "../parts/Figures";
+import { Facts, Terms } from "../parts/Figures";
 import { Histogram } from "../parts/Histogram";
 import { Place } from "../parts/Place";
 import { useAsked } from "../source/answers";
@@ -31,26 +31,15 @@ export function DetailsPanel({ of, choice, details, jump, show, fit, seek }: Pro
         <h2 class="name">
           <span class="chip">{details.kind}</span> {details.name}
         </h2>
-        <dl class="times">
-          <div>
-            <dt>Duration</dt>
-            <dd title={exact(length)}>{duration(length)}</dd>
-          </div>
-          {details.selfNs !== length && (
-            <div>
-              <dt>Self time</dt>
-              <dd title={exact(details.selfNs)}>{duration(details.selfNs)}</dd>
-            </div>
-          )}
-          <div>
-            <dt>Start</dt>
-            <dd>{exact(details.startNs)}</dd>
-          </div>
-          <div>
-            <dt>Track</dt>
-            <dd>{track?.title ?? ""}</dd>
-          </div>
-        </dl>
+        <Terms
+          class="times"
+          of={[
+            ["Duration", duration(length), exact(length)],
+            ...(details.selfNs === length ? [] : [["Self time", duration(details.selfNs), exact(details.selfNs)] as const]),
+            ["Start", exact(details.startNs)],
+            ["Track", track?.title ?? ""],
+          ]}
+        />
         <p class="buttons">
           <button type="button" title="Fit (f)" onClick={fit}>
             Fit

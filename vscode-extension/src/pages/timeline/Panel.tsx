@@ -7,6 +7,7 @@ import { count } from "../words";
 import { DetailsPanel } from "./DetailsPanel";
 import { StretchPanel } from "./StretchPanel";
 import { useMemo } from "preact/hooks";
+import { Legend } from "../parts/Figures";
 import { useThemeVersion } from "../parts/browser";
 import { fillOf, paletteOf } from "./palette";
 
@@ -49,7 +50,7 @@ export function Panel(props: Props): JSX.Element {
   }
   return (
     <div class="panel quiet">
-      <Legend of={of} />
+      <Colours of={of} />
       <p class="muted">
         {ranks.length > 1 && `Rank ${ranks[0] ?? 0} of ${ranks.length} is shown; choose another one above. `}
         {count(of.slices)} slices. Click one for all that is known of it; shift and drag sums up a stretch of time.
@@ -70,18 +71,8 @@ const WORDS: Readonly<Partial<Record<SliceKind, string>>> = {
   collective: "collectives",
 };
 
-function Legend({ of }: { readonly of: Timeline }): JSX.Element {
+function Colours({ of }: { readonly of: Timeline }): JSX.Element {
   const theme = useThemeVersion();
   const palette = useMemo(() => paletteOf(document.documentElement), [theme]);
-  const kinds = of.kinds.filter((kind) => WORDS[kind] !== undefined);
-  return (
-    <ul class="legend">
-      {kinds.map((kind) => (
-        <li key={kind}>
-          <span class="swatch" style={{ background: palette.fills[fillOf(kind, "", 0, -1, "kind")] ?? "" }} />
-          {WORDS[kind]}
-        </li>
-      ))}
-    </ul>
-  );
+  return <Legend of={of.kinds.flatMap((kind) => (WORDS[kind] === undefined ? [] : [[WORDS[kind], palette.fills[fillOf(kind, "", 0, -1, "kind")] ?? ""] as const]))} />;
 }

@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Select } from "../parts/Controls";
 import { count, duration } from "../words";
 import type { Colouring } from "./palette";
 import type { Finder } from "./useFinder";
@@ -22,6 +23,12 @@ interface Props {
   readonly help: () => void;
   readonly perfetto: () => void;
 }
+
+const COLOURINGS = [
+  ["kind", "kind"],
+  ["line", "line"],
+  ["name", "name"],
+] as const;
 
 export function Toolbar(props: Props): JSX.Element {
   return (
@@ -48,11 +55,7 @@ export function Toolbar(props: Props): JSX.Element {
       </button>
       <label class="field">
         <span>Kernels by</span>
-        <select value={props.colouring} onChange={(event) => props.colour(event.currentTarget.value as Colouring)}>
-          <option value="kind">kind</option>
-          <option value="line">line</option>
-          <option value="name">name</option>
-        </select>
+        <Select options={COLOURINGS} value={props.colouring} choose={props.colour} />
       </label>
       <input
         class="filter"

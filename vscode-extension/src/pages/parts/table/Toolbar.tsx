@@ -1,12 +1,11 @@
 /** What stands above a table: looking for words, filters by words and ranges, columns, copying. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
 import type { Column, Table } from "../../contract";
 import { useCopy } from "../browser";
 import { isNumber, type Separator } from "./rows";
 import type { Chosen } from "./columns";
-import { Menu } from "../Controls";
+import { Check, Menu, Search } from "../Controls";
 import type { Rows } from "./useRows";
 import { words } from "../../words";
 import { amount, type Condition, type Filter } from "./state";
@@ -29,20 +28,13 @@ export function Toolbar({ of, rows, shown, chosen, choose, textOf, tools }: Prop
   return (
     <div class="tabletools">
       {tools}
-      {!isShort && <Search wanted={rows.wanted} look={rows.look} />}
+      {!isShort && <Search label="Find rows" placeholder="Find" value={rows.wanted} look={rows.look} pauseMs={TYPING_MS} />}
       {!isShort && <FilterMenu of={of} filters={rows.filters} set={rows.setFilters} />}
       <Menu label={shown.length < of.columns.length ? `Columns · ${shown.length} of ${of.columns.length}` : "Columns"} title="Which columns are shown">
         {() => (
           <>
             {of.columns.slice(1).map((column) => (
-              <label key={column.key} title={column.help}>
-                <input
-                  type="checkbox"
-                  checked={shown.includes(column.key)}
-                  onChange={(event) => choose({ ...chosen, [column.key]: event.currentTarget.checked })}
-                />{" "}
-                {column.title}
-              </label>
+              <Check key={column.key} title={column.help} words={column.title} isOn={shown.includes(column.key)} turn={(isOn) => choose({ ...chosen, [column.key]: isOn })} />
             ))}
             {Object.keys(chosen).length > 0 && (
               <button type="button" onClick={() => choose({})}>
@@ -65,19 +57,6 @@ export function Toolbar({ of, rows, shown, chosen, choose, textOf, tools }: Prop
       <Copy textOf={textOf} />
     </div>
   );
-}
-
-function Search({ wanted, look }: { readonly wanted: string; readonly look: (wanted: string) => void }): JSX.Element {
-  const [text, setText] = useState(wanted);
-  const timer = useRef<ReturnType<typeof setTimeout>>();
-  useEffect(() => setText(wanted), [wanted]);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const typed = (next: string): void => {
-    setText(next);
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => look(next), TYPING_MS);
-  };
-  return <input type="search" class="search" placeholder="Find" aria-label="Find rows" value={text} onInput={(event) => typed(event.currentTarget.value)} />;
 }
 
 function Copy({ textOf }: Pick<Props, "textOf">): JSX.Element {
@@ -166,9 +145,7 @@ function Words({ column, found, value, set }: ConditionProps & { readonly found:
       <legend>{column.title}</legend>
       <div class="choices">
         {found.map((word) => (
-          <label key={word}>
-            <input type="checkbox" checked={chosen.includes(word)} onChange={() => toggle(word)} /> {word === "" ? "(none)" : word}
-          </label>
+          <Check key={word} words={word === "" ? "(none)" : word} isOn={chosen.includes(word)} turn={() => toggle(word)} />
         ))}
       </div>
     </fieldset>
