@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { fileAnswer, LINES, question } from "./assistantWords";
-import type { TextPlace } from "./dashboard/links";
+import type { Place } from "./places";
 import type { Requests } from "./server/requests";
 import type { Session } from "./session";
 import { object, readOr, text, withDefault } from "./shape";
@@ -94,7 +94,7 @@ export async function canAsk({ lm }: NewerApi = vscode): Promise<boolean> {
 }
 
 /** Opens the chat with a question about a line; the user sends it. */
-export async function askAboutLine(place: TextPlace, requests: Requests): Promise<void> {
+export async function askAboutLine(place: Place, requests: Requests): Promise<void> {
   const uri = vscode.Uri.parse(place.uri, true);
   const measured = (await requests.annotations(place.uri)).find(({ line }) => line === place.line);
   const codes = vscode.languages.getDiagnostics(uri).filter(({ range }) => range.start.line === place.line - 1);

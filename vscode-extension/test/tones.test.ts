@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { toneOf } from "../src/pages/parts/tones";
+import { toneOf } from "../src/pages/parts/StackBar";
 import { chartOf } from "../src/pages/timeline/palette";
 
 describe("a colour", () => {

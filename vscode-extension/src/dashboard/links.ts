@@ -1,19 +1,15 @@
 /** What hands a line to a command or to the dashboard: a link in Markdown, a row of a view, the flame graph's address. */
 
+import type { Place } from "../places";
 import { recordedLine, type RecordedLine } from "../server/contract";
 import { natural, object, readOr, text, type Reader } from "../shape";
 import { keptDepth } from "../depths";
 
-/** A line of a text in the editor, from 1. */
-export interface TextPlace {
-  readonly uri: string;
-  readonly line: number;
-}
-
-export const textPlace: Reader<TextPlace> = object({ uri: text, line: natural });
+/** A line of a text in the editor. */
+export const textPlace: Reader<Place> = object({ uri: text, line: natural });
 
 /** A link of constant words; nothing in the place ends it early. */
-export function commandLink(words: string, command: string, place: TextPlace): string {
+export function commandLink(words: string, command: string, place: Place): string {
   const argument = encodeURIComponent(JSON.stringify([place])).replace(/[()'*!~]/g, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
   return `[${words}](command:${command}?${argument})`;
 }

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import type { Distributed } from "../contract";
 import { Legend } from "../parts/Figures";
-import { toneOf } from "../parts/tones";
+import { toneOf } from "../parts/StackBar";
 import { count, share, time } from "../words";
 
 /** Of more ranks the first ones have a bar; the table has them all. */

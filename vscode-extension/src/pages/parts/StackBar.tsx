@@ -1,9 +1,8 @@
-/** A whole as one bar of its parts, with their names, sizes and shares below. */
+/** A whole as one bar of its parts, with their names, sizes and shares below; and which colour a kind of time has on every page. */
 
 import type { ComponentChildren, JSX } from "preact";
 import type { Part } from "../contract";
 import { duration, share } from "../words";
-import { toneOf } from "./tones";
 import "./chart.css";
 
 /** A part of a whole that is shown as one bar. */
@@ -63,4 +62,27 @@ function leading(first: string, second: string): JSX.Element {
 export function PartsBar({ parts, isPartition = true }: { readonly parts: readonly Part[]; readonly isPartition?: boolean }): JSX.Element {
   const stack = parts.map(({ name, timeNs, share: part }) => ({ name, value: timeNs, share: part }));
   return <StackBar parts={stack} words={duration} told={(time, part) => leading(part, time)} isPartition={isPartition} />;
+}
+
+const PHASES = ["data", "forward", "backward", "optimizer", "other"];
+
+/** By the words of a name, the first that fits. The timeline's palette has the same (`timeline/palette.ts`). */
+const MEANINGS: readonly (readonly [RegExp, string])[] = [
+  [/idle|^other( wait)?$|no line|nothing|everything else/, "tone7"],
+  [/communicat|collective|logging/, "tone3"],
+  [/memcpy|memset|cop(y|ies)|non-compute|framework|checkpoint/, "tone5"],
+  [/host|cpu|python|operator|validation/, "tone0"],
+  [/wait|blocked|asleep/, "tone6"],
+  [/data/, "tone1"],
+  [/runtime|launch|first step/, "tone4"],
+  [/kernel|comput|device|arithmetic|bytes|memory|training steps/, "tone2"],
+];
+
+/** The class of a phase of training, or of any other kind of time. */
+export function toneOf(name: string): string {
+  const phase = PHASES.indexOf(name);
+  if (phase >= 0) {
+    return `phase${phase}`;
+  }
+  return MEANINGS.find(([words]) => words.test(name.toLowerCase()))?.[1] ?? "tone6";
 }

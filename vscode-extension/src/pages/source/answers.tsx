@@ -39,13 +39,11 @@ export function useOffers(): (choice: Choice) => boolean {
 
 const kept = new WeakMap<Source, Map<string, Promise<unknown>>>();
 
+/** Hears how much of the trace has been read, in bytes. */
+type Told = (done: number, total: number) => void;
+
 /** Asks until the answer is there; the same question is asked once. */
-export function asking<Asked extends object, T>(
-  source: Source,
-  question: Ask<Asked, T>,
-  asked: Asked,
-  told: (done: number, total: number) => void = () => undefined,
-): Promise<T> {
+export function asking<Asked extends object, T>(source: Source, question: Ask<Asked, T>, asked: Asked, told?: Told): Promise<T> {
   const known = kept.get(source) ?? new Map<string, Promise<unknown>>();
   kept.set(source, known);
   const key = `${question.name}?${queryOf(asked)}`;
@@ -62,12 +60,7 @@ export function asking<Asked extends object, T>(
 }
 
 /** Asks until the answer is there, and keeps nothing. */
-export async function patiently<Asked extends object, T>(
-  source: Source,
-  question: Ask<Asked, T>,
-  asked: Asked,
-  told: (done: number, total: number) => void = () => undefined,
-): Promise<T> {
+export async function patiently<Asked extends object, T>(source: Source, question: Ask<Asked, T>, asked: Asked, told?: Told): Promise<T> {
   for (;;) {
     try {
       return await source.ask(question, asked);
@@ -75,7 +68,7 @@ export async function patiently<Asked extends object, T>(
       if (!(error instanceof NotYetError)) {
         throw error;
       }
-      told(error.done, error.total);
+      told?.(error.done, error.total);
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }

@@ -5,10 +5,9 @@
 
 import plotStyle from "uplot/dist/uPlot.min.css";
 import { axesChart } from "./axes";
-import { html, type Chart } from "./chart";
+import { html, PieChart, Table, Timeline, type Chart } from "./chart";
 import style from "./charts.css";
 import { arrayToDataTable, DataTable } from "./data";
-import { PieChart, Table, Timeline } from "./lists";
 
 const LOADER = "https://www.gstatic.com/charts/loader.js";
 /** Where a firewall swallows what is sent, nothing ever fails. */
