@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { linkTo, useAddress } from "../app/address";
 import { questions, type ShownFinding } from "../contract";
-import { Answer, useAnswer } from "../source/answers";
+import { Answer, useAsked, WAITING } from "../source/answers";
 import { Terms } from "../parts/Figures";
 import { Place } from "../parts/Place";
 import { Page, Prose } from "../parts/Prose";
@@ -68,20 +68,16 @@ export function FindingCard({ of, isShort = false }: { readonly of: ShownFinding
 /** The page about advice of this code, asked for when it is opened. */
 function Explained({ code }: { readonly code: string }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
-  return (
-    <details class="explained" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>What this means, and when it does not hold</summary>
-      {isOpen && <Explanation code={code} />}
-    </details>
-  );
-}
-
-function Explanation({ code }: { readonly code: string }): JSX.Element {
-  const found = useAnswer(questions.finding_page, { code });
+  const found = useAsked(questions.finding_page, isOpen ? { code } : undefined);
   const address = useAddress();
   const linked = (page: string): string | undefined => {
     const other = /^(DS\d{3})\.md$/.exec(page)?.[1];
     return other === undefined ? undefined : linkTo(address, "findings", { code: other });
   };
-  return <Answer of={found}>{({ text }) => (text === "" ? <p class="muted">There is no page about it.</p> : <Page text={text} linked={linked} />)}</Answer>;
+  return (
+    <details class="explained" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>What this means, and when it does not hold</summary>
+      {isOpen && <Answer of={found ?? WAITING}>{({ text }) => (text === "" ? <p class="muted">There is no page about it.</p> : <Page text={text} linked={linked} />)}</Answer>}
+    </details>
+  );
 }

@@ -3,13 +3,13 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 import { choiceOf, go, withWords, type Address } from "../app/address";
-import { questions, type DeviceCurve, type HeldPart, type MemoryCurve, type MemoryPage as Memory, type Moment, type MomentQuestion, type Table } from "../contract";
+import { questions, type DeviceCurve, type HeldPart, type MemoryCurve, type MemoryPage as Memory, type MomentQuestion, type Table } from "../contract";
 import { Chart, type Mark, type Series } from "../parts/Chart";
 import type { Window } from "../parts/chartScale";
 import { DataTable } from "../parts/DataTable";
 import { Segments } from "../parts/Controls";
 import { StackBar, type StackPart } from "../parts/StackBar";
-import { useAnswer, useSource } from "../source/answers";
+import { useAnswer, useAsked, useSource } from "../source/answers";
 import { bytes, time } from "../words";
 
 interface Props {
@@ -28,16 +28,14 @@ export function DeviceMemory({ of, all, address }: Props): JSX.Element {
   const chosen = chosenOf(of, address);
   const at = rested ?? chosen;
   const choice: MomentQuestion = { ...choiceOf(address), ...(of.rank === null ? {} : { rank: of.rank }), device: of.device };
+  const [beginNs, endNs] = window?.map(Math.round) ?? [];
+  /** The curve of a window in all its detail; until that is there, the one of the whole. */
+  const zoomed = useAsked(questions.memory_curve, beginNs === undefined || endNs === undefined || !isServed ? undefined : { ...choice, zero: of.begin, beginNs, endNs });
+  const curve = zoomed?.state === "ready" ? zoomed.answer : of.curve;
   return (
     <>
       <section>
-        {window !== undefined && isServed ? (
-          <Zoomed of={of} choice={choice} window={window}>
-            {(curve) => <Curve of={of} curve={curve} window={window} chosen={chosen} setWindow={setWindow} rest={setRested} address={address} />}
-          </Zoomed>
-        ) : (
-          <Curve of={of} curve={of.curve} window={window} chosen={chosen} setWindow={setWindow} rest={setRested} address={address} />
-        )}
+        <Curve of={of} curve={curve} window={window} chosen={chosen} setWindow={setWindow} rest={setRested} address={address} />
       </section>
       <section class="moment" aria-live="polite">
         {at === undefined || !isServed ? (
@@ -59,20 +57,6 @@ function chosenOf(of: DeviceCurve, { words }: Address): number | undefined {
   }
   const at = relative(of.begin, word);
   return at >= 0 && at <= of.endNs ? at : undefined;
-}
-
-interface ZoomedProps {
-  readonly of: DeviceCurve;
-  readonly choice: MomentQuestion;
-  readonly window: Window;
-  readonly children: (curve: MemoryCurve) => JSX.Element;
-}
-
-/** The curve of a window in all its detail; until that is there, the one of the whole. */
-function Zoomed({ of, choice, window, children }: ZoomedProps): JSX.Element {
-  const [beginNs, endNs] = window.map(Math.round) as [number, number];
-  const found = useAnswer(questions.memory_curve, { ...choice, zero: of.begin, beginNs, endNs }, true);
-  return children(found.state === "ready" ? found.answer : of.curve);
 }
 
 interface CurveProps {
@@ -157,13 +141,12 @@ function AtMoment({ of, choice, at, address, isChosen }: MomentProps & { readonl
 
 /** At the peak the modules are asked for where they are wanted. */
 function Modules({ of, choice, at, address }: MomentProps): JSX.Element | null {
-  return address.words["live"] === "module" ? <ModulesAt of={of} choice={choice} at={at} address={address} /> : null;
-}
-
-function ModulesAt({ of, choice, at }: MomentProps): JSX.Element {
-  const found = useAnswer(questions.memory_at, { ...choice, at: absolute(of.begin, at) }, true);
-  const answer: Moment | undefined = found.state === "ready" ? found.answer : undefined;
-  return answer === undefined ? <p class="muted">Reading the trace …</p> : <DataTable of={answer.modules} word="live-" />;
+  const isWanted = address.words["live"] === "module";
+  const found = useAsked(questions.memory_at, isWanted ? { ...choice, at: absolute(of.begin, at) } : undefined);
+  if (!isWanted) {
+    return null;
+  }
+  return found?.state === "ready" ? <DataTable of={found.answer.modules} word="live-" /> : <p class="muted">Reading the trace …</p>;
 }
 
 interface LiveProps {

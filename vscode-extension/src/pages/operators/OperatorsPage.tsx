@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { choiceOf, go, withWords, type PageProps } from "../app/address";
 import { questions, type Choice, type Grouping, type Header, type OperatorAsked, type OperatorDetails, type Table } from "../contract";
-import { Answer, useAnswer, useHas, useSource } from "../source/answers";
+import { Answer, useAnswer, useAsked, useHas, useSource, WAITING } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
 import { Segments } from "../parts/Controls";
 import { useState } from "preact/hooks";
@@ -132,43 +132,37 @@ function Details({ of, label, asked, choice, header }: DetailsProps): JSX.Elemen
 /** An operator by shapes or stacks: asked for when it is opened, since the trace may have to be read for it. */
 function Variants({ title, asked, column }: { readonly title: string; readonly asked: OperatorAsked; readonly column: string }): JSX.Element {
   const [isOpen, setOpen] = useState(false);
+  const found = useAsked(questions.operator_variants, isOpen ? asked : undefined);
   return (
     <details class="variants" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{title}</summary>
-      {isOpen && <Opened asked={asked} column={column} />}
+      {isOpen && <Answer of={found ?? WAITING}>{({ table }) => <Opened of={table} column={column} />}</Answer>}
     </details>
   );
 }
 
-function Opened({ asked, column }: { readonly asked: OperatorAsked; readonly column: string }): JSX.Element {
-  const found = useAnswer(questions.operator_variants, asked);
+function Opened({ of: table, column }: { readonly of: Table; readonly column: string }): JSX.Element {
+  const at = (key: string): number => table.columns.findIndex((one) => one.key === key);
+  const [words, time, calls] = [at(column), at("self_device_ns"), at("calls")];
+  if (words < 0) {
+    return <p class="muted">The trace has no shapes or stacks.</p>;
+  }
+  const rows = table.rows.slice(0, 40).map((row, number) => ({
+    key: String(number),
+    label: String(row[words] ?? "") === "" ? "(not recorded)" : String(row[words]),
+    title: String(row[words] ?? ""),
+    timeNs: Number(row[time] ?? 0),
+    more: `${count(Number(row[calls] ?? 0))}×`,
+  }));
+  const rest = table.rows.slice(40);
   return (
-    <Answer of={found}>
-      {({ table }) => {
-        const at = (key: string): number => table.columns.findIndex((one) => one.key === key);
-        const [words, time, calls] = [at(column), at("self_device_ns"), at("calls")];
-        if (words < 0) {
-          return <p class="muted">The trace has no shapes or stacks.</p>;
-        }
-        const rows = table.rows.slice(0, 40).map((row, number) => ({
-          key: String(number),
-          label: String(row[words] ?? "") === "" ? "(not recorded)" : String(row[words]),
-          title: String(row[words] ?? ""),
-          timeNs: Number(row[time] ?? 0),
-          more: `${count(Number(row[calls] ?? 0))}×`,
-        }));
-        const rest = table.rows.slice(40);
-        return (
-          <>
-            <TimeBars title="" rows={rows} />
-            {rest.length > 0 && (
-              <p class="muted">
-                and {count(rest.length)} more with {duration(rest.reduce((sum, row) => sum + Number(row[time] ?? 0), 0))}
-              </p>
-            )}
-          </>
-        );
-      }}
-    </Answer>
+    <>
+      <TimeBars title="" rows={rows} />
+      {rest.length > 0 && (
+        <p class="muted">
+          and {count(rest.length)} more with {duration(rest.reduce((sum, row) => sum + Number(row[time] ?? 0), 0))}
+        </p>
+      )}
+    </>
   );
 }

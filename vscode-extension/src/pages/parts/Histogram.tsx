@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { linkTo, useAddress, type Address } from "../app/address";
 import { questions, type Durations, type DurationsOf, type Found, type Header } from "../contract";
-import { Answer, useAnswer, useSource } from "../source/answers";
+import { Answer, useAsked, useSource, WAITING } from "../source/answers";
 import { count, duration } from "../words";
 import "./histogram.css";
 
@@ -14,19 +14,16 @@ interface Props {
 
 /** The durations in the trace, where there is a server to ask. What is of no slice there is not shown. */
 export function DurationsInTrace({ asked, header }: Props): JSX.Element | null {
-  return useSource().isServed ? <Asked asked={asked} header={header} /> : null;
-}
-
-function Asked({ asked, header }: Props): JSX.Element | null {
-  const found = useAnswer(questions.timeline_durations, asked);
-  if (found.state === "failed") {
+  const { isServed } = useSource();
+  const found = useAsked(questions.timeline_durations, isServed ? asked : undefined, false);
+  if (!isServed || found?.state === "failed") {
     return null;
   }
   const scope = header.ranks.length > 1 && asked.rank == null ? ` of rank ${header.ranks[0] ?? 0}` : header.step === null ? "" : " of all steps";
   return (
     <section>
       <h3>How long they are</h3>
-      <Answer of={found}>
+      <Answer of={found ?? WAITING}>
         {(durations) => (
           <>
             <Histogram of={durations} />

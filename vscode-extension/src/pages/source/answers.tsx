@@ -79,7 +79,7 @@ export function useAnswer<Asked extends object, T>(question: Ask<Asked, T>, aske
   return useAsked(question, asked, keepsLast) ?? WAITING;
 }
 
-const WAITING = { state: "waiting", done: 0, total: 0 } as const;
+export const WAITING = { state: "waiting", done: 0, total: 0 } as const;
 
 /** The same of what is wanted only sometimes; undefined where nothing is asked, and before the first answer. */
 export function useAsked<Asked extends object, T>(question: Ask<Asked, T>, asked: Asked | undefined, keepsLast = true): Answered<T> | undefined {

@@ -8,10 +8,12 @@ import { Answer, asking, useAnswer, useAsked, useSource } from "../source/answer
 import { queryOf } from "../source/source";
 import { toggled } from "../parts/Controls";
 import { duration } from "../words";
+import { ColoursPanel } from "./ColoursPanel";
+import { DetailsPanel } from "./DetailsPanel";
 import { Help, Perfetto } from "./Help";
 import type { Hit } from "./hit";
 import type { Colouring } from "./palette";
-import { Panel } from "./Panel";
+import { StretchPanel } from "./StretchPanel";
 import type { Spot } from "./scene";
 import { StageView } from "./StageView";
 import type { Stage } from "./stage";
@@ -199,19 +201,17 @@ function Explorer({ of, choice, address: { words }, header }: ExplorerProps): JS
         marked={mark}
         describe={describe}
       />
-      <Panel
-        of={of}
-        choice={choice}
-        ranks={choice.rank === undefined ? header.ranks : []}
-        details={chosen === undefined ? undefined : details}
-        sums={stretch === undefined ? undefined : sums}
-        fitSlice={fitSpot}
-        fitStretch={() => fit(stretch)}
-        unmark={() => mark(undefined)}
-        jump={jumpTo}
-        show={show}
-        seek={seek}
-      />
+      {stretch !== undefined && sums !== undefined ? (
+        <div class="panel" aria-label="The marked stretch" role="region">
+          <Answer of={sums}>{(shown) => <StretchPanel of={of} sums={shown} fit={() => fit(stretch)} clear={() => mark(undefined)} seek={seek} />}</Answer>
+        </div>
+      ) : chosen !== undefined && details !== undefined ? (
+        <div class="panel" aria-label="The chosen slice" role="region">
+          <Answer of={details}>{(shown) => <DetailsPanel of={of} choice={choice} details={shown} jump={jumpTo} show={show} fit={fitSpot} seek={seek} />}</Answer>
+        </div>
+      ) : (
+        <ColoursPanel of={of} ranks={choice.rank === undefined ? header.ranks : []} />
+      )}
       {over === "help" && <Help close={() => setOver("")} />}
       {over === "perfetto" && <Perfetto trace={traceIn(header)} close={() => setOver("")} />}
     </div>
