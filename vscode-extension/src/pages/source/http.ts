@@ -31,9 +31,8 @@ export class HttpSource implements Source {
     return answered(question, reply.status, await reply.json().catch(() => undefined));
   }
 
-  open(_: CodePlace): void {
-    // Browsers have no editor; the pages show the text.
-  }
+  /** Browsers have no editor; the pages show the text. */
+  open: (place: CodePlace) => void = () => undefined;
 }
 
 /** What a status and a body say; the same for every door. */
@@ -60,11 +59,11 @@ export class TensorBoardSource extends HttpSource {
   }
 
   /** Tells the page around TensorBoard, in the words that torch-tb-profiler has for it: lines count from 0. */
-  override open({ file, line }: CodePlace): void {
+  override open = ({ file, line }: CodePlace): void => {
     if (this.opensCode) {
       window.parent.parent.postMessage({ filename: file, line: line - 1 }, "*");
     }
-  }
+  };
 }
 
 /** Keeps the address in TensorBoard's own, and for this tab of the browser: TensorBoard draws its frames anew, without their addresses. */
