@@ -9,8 +9,7 @@ from os import getpid
 
 from torch.profiler import record_function
 
-from deepscope.capture.lines.emit import Pair, make_pair
-from deepscope.capture.lines.running_frame import keep_forever
+from deepscope.capture.lines.scopes import Pair, keep_forever, make_pair
 from deepscope.trace.format.span_names import annotation_name
 
 

@@ -10,12 +10,12 @@ from typing import NamedTuple, Protocol
 
 from deepscope.capture import naming
 from deepscope.capture.audit.step_audit import StepAudit
-from deepscope.capture.lines.running_frame import keep_forever
+from deepscope.capture.lines.scopes import keep_forever
 from deepscope.capture.machine_use import EndMemoryWatch
 from deepscope.capture.naming import check_space, make_trace_folder
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import open_recorders
-from deepscope.capture.process_hooks.interrupts import held_back
+from deepscope.capture.process_hooks.signals import held_back
 from deepscope.capture.process_hooks.open_recorders import guarded
 from deepscope.capture.process_hooks.threads import call_between_lines
 from deepscope.capture.resources import Resources
@@ -160,7 +160,7 @@ class RecorderWindows:
             open_recorders.take(self._recorder)
             self._session.agree()
             window.begin(None if is_whole else step)
-        open_recorders.keep_at_end(self._recorder, self._recorder._at_exit)
+        signals.save_at_sigterm(self._recorder, self._recorder._at_exit)
 
     def _new_window(self) -> Window:
         has = self._recorder._equip()
@@ -233,7 +233,7 @@ class RecorderWindows:
     def end_with_what_is_saved(self) -> None:
         """No window is open any more. SIGTERM still has the process wait for those that are being written."""
         self._pending = [one for one in self._pending if one.keep(self._recorder._at_exit)]
-        open_recorders.forget(self._recorder)
+        signals.save_no_more(self._recorder)
 
     def _leave_to_its_thread(self, *, complete: bool, is_wanted: bool = True) -> bool:
         """Whether the open window is another thread's; that one ends it then, and here it is open no longer."""

@@ -20,7 +20,7 @@ from deepscope.capture.annotations import Annotations, warm_up
 from deepscope.capture.compiled.graphs import CompiledRecord, GraphWatch
 from deepscope.capture.counters.sampler import Counted, Sampler
 from deepscope.capture.lines import LineRecord, LineRecorder
-from deepscope.capture.lines.emit import make_pair
+from deepscope.capture.lines.scopes import make_pair
 from deepscope.capture.machine_use import EndMemory, MachineWatch
 from deepscope.capture.options import RecordingOptions
 from deepscope.capture.process_hooks.interrupts import at_thread_end

@@ -19,8 +19,8 @@ import torch
 
 from deepscope.capture import memory_holders, torch_compat
 from deepscope.capture.dynamo import hide_modules, undisturbed
-from deepscope.capture.lines import emit
-from deepscope.capture.lines.emit import make_pair
+from deepscope.capture.lines import scopes
+from deepscope.capture.lines.scopes import make_pair
 from deepscope.capture.memory_holders import (
     INPUTS,
     PARAMETERS,
@@ -93,7 +93,7 @@ class MemorySurveys:
     def begin(self) -> None:
         """Look for what is there already, and watch what comes; torch records by now."""
         self._is_open = True
-        hide_modules((sys.modules[__name__], memory_holders, torch_compat, emit, span_names, optimizer_steps))
+        hide_modules((sys.modules[__name__], memory_holders, torch_compat, scopes, span_names, optimizer_steps))
         if not torch_compat.shows_saved_values():
             self.account.warnings.append(_NO_ACTIVATIONS)
         found: list[LiveObjects] = []

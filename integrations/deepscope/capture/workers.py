@@ -31,7 +31,7 @@ from torch.utils.data import get_worker_info
 
 from deepscope.capture import torch_compat
 from deepscope.capture.lines.hooks import LineClock, LineTime
-from deepscope.capture.lines.user_code import UserCode
+from deepscope.capture.lines.recorded_code import UserCode
 from deepscope.capture.naming import is_alive, workers_prefix
 from deepscope.capture.notices import warn
 from deepscope.capture.options import RecordingOptions

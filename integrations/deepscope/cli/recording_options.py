@@ -13,6 +13,7 @@ from typing import Any, get_type_hints
 import click
 import msgspec
 
+from deepscope.capture.lines.recorded_code import root_above
 from deepscope.capture.options import BUILT_IN_CODE, OPTIONS, SCHEDULE_NAMES, RecordingOptions, checked_options
 from deepscope.capture.topics import TOPICS
 from deepscope.cli.options import Duration
@@ -76,7 +77,6 @@ def project_settings(program: str, *, is_module: bool) -> dict[str, Any]:
     Raises:
         SettingsError: the file is no TOML; the table has a key that does not exist, or a value that cannot be used.
     """
-    from deepscope.capture.lines.user_code import root_above  # imports torch
 
     folder = Path.cwd() if is_module else Path(program).resolve().parent
     path = root_above(folder) / "pyproject.toml"

@@ -7,11 +7,11 @@ from types import CodeType
 
 import pytest
 
+from deepscope.capture.lines.bytecode import find_loops, resume_offset
 from deepscope.capture.lines.calibration import CostSamples, HookWork, measure_overhead
-from deepscope.capture.lines.code_facts import Limits, find_loops, resume_offset
-from deepscope.capture.lines.overhead_budget import OverheadBudget
+from deepscope.capture.lines.overhead_budget import Limits, OverheadBudget
+from deepscope.capture.lines.recorded_code import UserCode
 from deepscope.capture.lines.table import ScopeTable
-from deepscope.capture.lines.user_code import UserCode
 
 
 def samples_of(work: HookWork, *durations: int) -> CostSamples:

@@ -14,7 +14,7 @@ import torch._dynamo
 from torch.profiler import ProfilerActivity, profile
 
 from deepscope.capture.lines import Limits, LineRecorder, UserCode
-from deepscope.capture.lines.libraries import Libraries, step_code
+from deepscope.capture.lines.recorded_code import Libraries, step_code
 from deepscope.capture.lines.stacks import Stacks
 from hot_library import HotLibrary, hot_library
 from line_truth import WITNESS, Recording, Span, Witness, read_spans, recording

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from deepscope.capture.lines import Limits, UserCode, parse_name
-from deepscope.capture.lines.code_facts import opens_at_start
+from deepscope.capture.lines.bytecode import opens_at_start
 from deepscope.trace.format.span_names import ScopeEvent, late_name, line_name, module_name
 from line_truth import Recording, Span, recording
 

@@ -8,14 +8,14 @@ from types import CodeType
 
 import pytest
 
+from deepscope.capture.lines.bytecode import Detail
 from deepscope.capture.lines.calibration import CostSamples
-from deepscope.capture.lines.code_facts import Detail, Limits
 from deepscope.capture.lines.lowering import Lowering
 from deepscope.capture.lines.modules import ModuleCalls
-from deepscope.capture.lines.overhead_budget import OverheadBudget
+from deepscope.capture.lines.overhead_budget import Limits, OverheadBudget
+from deepscope.capture.lines.recorded_code import UserCode
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import FunctionState, ScopeTable
-from deepscope.capture.lines.user_code import UserCode
 
 
 class Beyond(OverheadBudget):
@@ -87,8 +87,6 @@ def test_what_is_not_beyond_stays() -> None:
 
 # What its runs take tells whether a line holds operators, which is tried in tests of line scopes: here none does.
 LOWER_AT_THE_FIRST_LOOK = """
-from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.table import Slot
 Slot.seems_to_hold = False
 found, weigh = iter([2.0]), OverheadBudget.look
 def look(overhead_budget):

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from time import thread_time_ns
 from typing import Protocol
 
-from deepscope.capture.lines.code_facts import CodeLoop, Detail, find_loops, offsets_of_lines
+from deepscope.capture.lines.bytecode import CodeLoop, Detail, find_loops, offsets_of_lines
 from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, OverheadBudget
-from deepscope.capture.lines.running_frame import Stack
+from deepscope.capture.lines.scopes import Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import FunctionState, ScopeTable
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP

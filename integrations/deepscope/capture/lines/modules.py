@@ -16,7 +16,7 @@ from typing import Any
 from torch import nn
 
 from deepscope.capture import torch_compat
-from deepscope.capture.lines.running_frame import Stack
+from deepscope.capture.lines.scopes import Stack
 from deepscope.capture.lines.table import MODULE, LocalScopeRow, ScopeTable, Slot
 from deepscope.trace.format.header import ModuleParameters
 

@@ -22,13 +22,13 @@ from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from deepscope.capture.lines.bytecode import Detail
 from deepscope.capture.lines.calibration import HookWork
-from deepscope.capture.lines.code_facts import Detail
-from deepscope.capture.lines.cost_marks import UNPAID, begin_stretch
 from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.running_frame import RecursionHeadroom
+from deepscope.capture.lines.scopes import RecursionHeadroom
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import SILENT, FunctionState, ScopeTable
+from deepscope.capture.lines.time_marks import UNPAID, begin_stretch
 
 monitoring: Any = getattr(sys, "monitoring", None)
 """None before Python 3.12."""

@@ -6,14 +6,12 @@ import math
 import sys
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from time import perf_counter_ns
 
-from deepscope.capture.lines.calibration import CostSamples, HookWork
-from deepscope.capture.lines.code_facts import Limits
-from deepscope.capture.lines.emit import Pair, make_pair, sequence_number
-from deepscope.capture.lines.off_cpu import RunClock
-from deepscope.capture.lines.running_frame import Stack
+from deepscope.capture.lines.calibration import CostSamples, HookWork, RunClock
+from deepscope.capture.lines.scopes import Pair, Stack, make_pair, sequence_number
 from deepscope.capture.lines.table import LINE, MODULE, OFTEN, SILENT, ScopeTable, Slot
 from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 
@@ -27,6 +25,16 @@ _SCARCE = 0.6
 """The part of `max_entries` from which on the costliest lines give way, so that the last entry is never used."""
 _SCARCITY = 25
 """Graces beyond the limit for each part of `max_entries` used past `_SCARCE`: ten when all are used."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What recording lines may cost a window before detail is lowered."""
+
+    max_slowdown: float = 2.0
+    """Times as long as without lines."""
+    max_entries: int = 250_000
+    """Scopes; torch needs 5 µs, 1.2 kB of memory and 15 bytes of file for each when the window ends."""
 
 
 class OverheadBudget:

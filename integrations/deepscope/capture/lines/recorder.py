@@ -10,17 +10,14 @@ from types import FrameType
 
 from deepscope.capture import machine_use
 from deepscope.capture.dynamo import hide_modules
-from deepscope.capture.lines.calibration import CostSamples, HookWork
-from deepscope.capture.lines.code_facts import Limits
-from deepscope.capture.lines.emit import cost_of_operator_ns
+from deepscope.capture.lines.calibration import CostSamples, HookWork, cost_of_operator_ns
 from deepscope.capture.lines.hooks import make_hooks
-from deepscope.capture.lines.libraries import Libraries
 from deepscope.capture.lines.lowering import lowered_scopes
 from deepscope.capture.lines.modules import ModuleCalls
-from deepscope.capture.lines.overhead_budget import OverheadBudget
+from deepscope.capture.lines.overhead_budget import Limits, OverheadBudget
+from deepscope.capture.lines.recorded_code import Libraries, UserCode
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import LINE, LocalScopeRow, ScopeTable
-from deepscope.capture.lines.user_code import UserCode
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import own_work
 from deepscope.capture.process_hooks.open_recorders import abandoned_in_children

@@ -11,15 +11,13 @@ from collections.abc import Callable
 from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 
+from deepscope.capture.lines.bytecode import Detail
 from deepscope.capture.lines.calibration import HookWork
-from deepscope.capture.lines.code_facts import Detail
-from deepscope.capture.lines.cost_marks import UNPAID, CostMarks
-from deepscope.capture.lines.emit import Pair, sequence_number
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, LineDetail, OverheadBudget, QuietLines
-from deepscope.capture.lines.running_frame import Stack, StackEntry, keep_forever
+from deepscope.capture.lines.scopes import Pair, Stack, StackEntry, ThreadStacks, keep_forever, sequence_number
 from deepscope.capture.lines.table import SILENT, FunctionState, ScopeTable, Slot
-from deepscope.capture.lines.thread_stacks import ThreadStacks
+from deepscope.capture.lines.time_marks import UNPAID, TimeMarks
 
 _SILENT_CALLS, _SILENT_RUNS = 8, 256
 """Calls of a library's function without an operator, or runs of its lines, after which it is left alone."""
@@ -45,7 +43,7 @@ class Stacks:
         only_owner: bool = False,
     ) -> None:
         self.threads = ThreadStacks(only_owner=only_owner)
-        self.marks = CostMarks(self.threads, overhead_budget, are_wanted=not only_owner)
+        self.marks = TimeMarks(self.threads, overhead_budget, are_wanted=not only_owner)
         self._table = table
         self._modules = modules
         self.module_code = modules.code

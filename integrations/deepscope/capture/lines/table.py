@@ -8,7 +8,7 @@ from types import CodeType, FrameType
 from typing import NamedTuple
 
 from deepscope.capture.dynamo import continued_function, is_compiled, undisturbed
-from deepscope.capture.lines.code_facts import (
+from deepscope.capture.lines.bytecode import (
     CodeLoop,
     Detail,
     line_starts,
@@ -17,9 +17,8 @@ from deepscope.capture.lines.code_facts import (
     resume_offset,
     users_line_starts,
 )
-from deepscope.capture.lines.emit import Pair, make_pair
-from deepscope.capture.lines.libraries import Libraries, LibraryCode, Trial, step_code
-from deepscope.capture.lines.user_code import UserCode
+from deepscope.capture.lines.recorded_code import Libraries, LibraryCode, Trial, UserCode, step_code
+from deepscope.capture.lines.scopes import Pair, make_pair
 from deepscope.trace.format.span_names import line_name, module_name
 
 LINE, MODULE = 0, 1
@@ -194,7 +193,7 @@ class FunctionState:
         self.resume_offset = resume_offset(code)
         self.opens_at_start = self.is_continuation or opens_at_start(code)
         self.only_line = only_line(code)
-        """As `code_facts.only_line`, as long as it runs from that line alone and calls no function of the user's."""
+        """As `bytecode.only_line`, as long as it runs from that line alone and calls no function of the user's."""
         is_written = self.is_continuation or is_compiled(code)
         users_own = users_line_starts(code) if is_written else None
         self.line_starts = users_own or line_starts(code)

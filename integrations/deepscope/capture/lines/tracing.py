@@ -16,14 +16,13 @@ from time import perf_counter_ns, thread_time_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from deepscope.capture.lines.bytecode import CodeLoop, Detail, is_resumed
 from deepscope.capture.lines.calibration import HookWork
-from deepscope.capture.lines.code_facts import CodeLoop, Detail, is_resumed
-from deepscope.capture.lines.cost_marks import UNPAID, begin_stretch
-from deepscope.capture.lines.off_cpu import Pulse
 from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.running_frame import RecursionHeadroom, Stack
+from deepscope.capture.lines.scopes import RecursionHeadroom, Stack
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import HIDDEN, FunctionState, ScopeTable
+from deepscope.capture.lines.time_marks import UNPAID, Pulse, begin_stretch
 
 _MANY_ALONE = 1023
 """A mark tells what calls of code without scopes cost, at each of so many and one more."""

@@ -1,8 +1,9 @@
-"""Off-CPU time of a thread: it was blocked (a file, a socket, a lock, another process, a sleep), or waited for a core.
+"""Marks in the recording of what the open line did not do itself: its thread was off the CPU, or DeepScope recorded.
 
-The thread's own CPU clock tells it, and takes a quarter of a microsecond a reading. So it is read at the end of long
-stretches alone. That is enough: a wait makes a stretch long, so what a thread misses between two readings falls into
-the long stretch between them. How much of it the thread could have run and had no core, the kernel's scheduler counts.
+Off the CPU a thread was blocked (a file, a socket, a lock, another process, a sleep), or waited for a core. Its own CPU
+clock tells it, and takes a quarter of a microsecond a reading. So it is read at the end of long stretches alone. That
+is enough: a wait makes a stretch long, so what a thread misses between two readings falls into the long stretch between
+them. How much of it the thread could have run and had no core, the kernel's scheduler counts.
 """
 
 from __future__ import annotations
@@ -17,15 +18,21 @@ try:
 except ImportError:  # macOS counts by process alone, Windows not at all
     getrusage = None  # type: ignore[assignment]
 
-from deepscope.capture.lines.emit import make_pair
+from deepscope.capture.lines.overhead_budget import OverheadBudget
+from deepscope.capture.lines.scopes import Stack, ThreadStacks, make_pair
 from deepscope.capture.machine_use import core_wait_ns
-from deepscope.trace.format.span_names import OffCpu, off_cpu_name
+from deepscope.trace.format.span_names import OffCpu, off_cpu_name, recording_name
+
+UNPAID = 32
+"""Happenings in the hooks after which a mark tells what they cost: at the line that is open, as most of them were."""
 
 LONG_NS = 50_000
 """A shorter stretch counts as time on the CPU."""
 _SHORTEST_NS = 10_000
 """Off-CPU time that is shorter is not marked."""
 _COARSEST_S = 1e-5
+_NEVER_NS = 1 << 62
+_LONGEST_MARK_NS = 5_000
 
 
 class OffCpuTime:
@@ -117,30 +124,71 @@ def tells_cpu_time() -> bool:
     return time.get_clock_info("thread_time").resolution <= _COARSEST_S
 
 
-class RunClock:
-    """Nanoseconds since it was made, less what the calling threads waited for a core, where the system tells that.
+class TimeMarks:
+    """The marks of one window, all of them on its owner's thread."""
 
-    A busy machine makes both the recording and the program longer, so the clock on the wall tells neither.
-    """
+    def __init__(self, threads: ThreadStacks, overhead_budget: OverheadBudget, *, are_wanted: bool) -> None:
+        self.pulse = Pulse()
+        """Of the owner."""
+        self.long_ns = LONG_NS if are_wanted and tells_cpu_time() else _NEVER_NS
+        """From this length on a stretch between two events of the hooks may have been off the CPU."""
+        self._threads = threads
+        self._own = threads.own
+        self._overhead_budget = overhead_budget
+        self._mark_ns = 0
+        """What the last mark of `pay` took."""
+        self._own_work_since: int | None = None
+        """The thread's CPU time, once DeepScope is at its own work and from its last mark on."""
 
-    def __init__(self) -> None:
-        self._started = perf_counter_ns()
-        self._cpu_started = thread_time_ns()
-        self._thread = get_ident()
-        self._waited_ns = 0
-        self._last: dict[int, int] = {get_ident(): core_wait_ns() or 0}
+    def note_event(self, stack: Stack) -> None:
+        """An event of the hooks on the thread of `stack`, before anything comes of it."""
+        if stack is self._own:
+            now = perf_counter_ns()
+            if now - self.pulse.last >= self.long_ns:
+                self.pulse.long(now)
+            self.pulse.last = now
 
-    def now_ns(self) -> int:
-        """Time that has passed, never going back; some microseconds of work."""
-        thread, waited_ns = get_ident(), core_wait_ns() or 0
-        self._waited_ns += max(waited_ns - self._last.get(thread, waited_ns), 0)
-        self._last[thread] = waited_ns
-        return max(perf_counter_ns() - self._started - self._waited_ns, 0)
+    def pay(self, stack: Stack) -> None:
+        """Mark in the recording what recording has cost the open line since the last mark."""
+        if stack is not self._own or not self._threads.is_open:
+            return
+        started = perf_counter_ns()
+        _mark(self._overhead_budget.pay() + self._mark_ns)
+        now = perf_counter_ns()
+        self._mark_ns = min(now - started, _LONGEST_MARK_NS)
+        begin_stretch(stack, now)
 
-    def share_on_core(self) -> float:
-        """Of the time in which the thread that made this could run, the part in which it had a core; 1 if not known."""
-        self.now_ns()
-        cpu_ns = thread_time_ns() - self._cpu_started
-        if get_ident() != self._thread or cpu_ns <= 0:
-            return 1.0
-        return cpu_ns / (cpu_ns + self._waited_ns)
+    def begin_own_work(self) -> None:
+        """What DeepScope does on the owner from here on is its own work, and no part of the line that is open."""
+        self._own_work_since = thread_time_ns()
+
+    def mark_own_work(self) -> None:
+        """Mark in the recording what such work has taken since it began, or since the last such mark.
+
+        And for how long the thread was off the CPU: of what comes behind the last step's end the trace tells nothing.
+        """
+        self.note_event(self._own)
+        since, self._own_work_since = self._own_work_since, None
+        if since is not None and self._threads.is_open:
+            now = thread_time_ns()
+            _mark(now - since)
+            self._own_work_since = now
+
+    def end_own_work(self) -> None:
+        """It is over."""
+        self.mark_own_work()
+        self._own_work_since = None
+        begin_stretch(self._own, perf_counter_ns())
+
+
+def begin_stretch(stack: Stack, now: int) -> None:
+    """What was done up to `now` is the hooks' own, and no part of what the line open in `stack` does."""
+    if stack and stack[-1].is_special:
+        stack[-1].since = now
+
+
+def _mark(recording_ns: int) -> None:
+    """Put into the recording that it took so long of the open line."""
+    enter, leave = make_pair(recording_name(recording_ns))
+    enter()
+    leave()

@@ -12,7 +12,7 @@ from types import CodeType
 
 import pytest
 
-from deepscope.capture.lines.code_facts import UNKNOWN, lines_before, lines_without_calls
+from deepscope.capture.lines.bytecode import UNKNOWN, lines_before, lines_without_calls
 
 HAS_RELATIVE_JUMPS = sys.version_info >= (3, 12)
 GOES_ON_ELSEWHERE = {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "INTERPRETER_EXIT"}

@@ -11,7 +11,7 @@ import torch
 
 import deepscope
 from deepscope.capture.lines import UserCode
-from deepscope.capture.lines.user_code import find_root
+from deepscope.capture.lines.recorded_code import find_root
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_a_script_in_an_archive_stands_where_the_archive_does(project: Path, tmp
 
 
 def test_without_a_marker_it_is_the_scripts_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deepscope.capture.lines.user_code.ROOT_MARKERS", ("no-such-marker",))
+    monkeypatch.setattr("deepscope.capture.lines.recorded_code.ROOT_MARKERS", ("no-such-marker",))
     script = tmp_path / "a" / "b.py"
     script.parent.mkdir()
     script.write_text("")

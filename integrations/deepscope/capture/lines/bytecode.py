@@ -8,7 +8,6 @@ import sys
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -25,16 +24,6 @@ class Detail(IntEnum):
     """The function as a whole, at its first line."""
     CALLER = 3
     """Nothing: what it does stands at the line that called it."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What recording lines may cost a window before detail is lowered."""
-
-    max_slowdown: float = 2.0
-    """Times as long as without lines."""
-    max_entries: int = 250_000
-    """Scopes; torch needs 5 µs, 1.2 kB of memory and 15 bytes of file for each when the window ends."""
 
 
 _LONG = 128
