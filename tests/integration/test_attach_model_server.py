@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from deepscope.capture.on_demand import model_server
-from deepscope.capture.on_demand.model_server import ModelServer
+from deepscope.capture import model_server
+from deepscope.capture.model_server import ModelServer
 from deepscope.errors import ControlError, OptionError
 from recorded_traces import OWN_TRACES
 from warm_python import run_command

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from deepscope.capture.counters.container import Container, available_bytes, unmapped_bytes
 from deepscope.capture.counters.source import NoSensorError
-from deepscope.capture.process_hooks.interrupts import is_main_thread
+from deepscope.capture.process_hooks.signals import is_main_thread
 from deepscope.capture.process_hooks.threads import call_soon
 from deepscope.trace.format.header import MachineUse
 

@@ -17,7 +17,7 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.notices import warn
-from deepscope.capture.on_demand.messages import ControlRequest
+from deepscope.capture.on_demand.protocol import ControlRequest
 from deepscope.capture.on_demand.start import OnDemand
 from deepscope.errors import ProgramError
 

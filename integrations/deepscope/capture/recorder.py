@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from deepscope.capture.naming import check_folder, seen_from_here
 from deepscope.capture.notices import warn
-from deepscope.capture.process_hooks import open_recorders, optimizer_steps
-from deepscope.capture.process_hooks.interrupts import held_back
-from deepscope.capture.process_hooks.open_recorders import end_with, guarded
-from deepscope.capture.process_hooks.own_work import set_apart
+from deepscope.capture.process_hooks import open_recorders, optimizer_steps, signals
+from deepscope.capture.process_hooks.open_recorders import end_with, guarded, own_work
+from deepscope.capture.process_hooks.signals import held_back
 from deepscope.capture.recorder_windows import RecorderWindows
 from deepscope.capture.resources import Resources, counters_of_run
 from deepscope.capture.saving.saver import patience_s, wait_for_profile
@@ -180,11 +179,11 @@ class Recorder:
             return
         self._windows.set_aside()
         self._windows.drop_reserve()
-        open_recorders.forget(self)
+        signals.save_no_more(self)
         for move in self._plan.moves:
             self._windows.make(move, self._step)
 
-    @set_apart
+    @own_work
     def step(self) -> None:
         if self._windows.has_left:
             self._windows.end_left()
@@ -205,7 +204,7 @@ class Recorder:
             elif not audit.has_begun:
                 audit.stop(_NO_ROOM)
 
-    @set_apart
+    @own_work
     @guarded
     def pause(self) -> None:
         """Between two steps: what follows until `resume` is no step.
@@ -227,7 +226,7 @@ class Recorder:
         self._plan = plan.cut_before(is_cycle_over=has_steps)
         self._stop_where_plan_is_over()
 
-    @set_apart
+    @own_work
     @guarded
     def resume(self) -> None:
         """After `pause`: the next step begins."""
@@ -339,7 +338,7 @@ class Recorder:
         if not self._windows.saver.wait(timeout_s):
             return False
         if self._windows.current is None:
-            open_recorders.forget(self)  # no trace is being written any more, and maybe nobody gave SIGTERM back so far
+            signals.save_no_more(self)  # no trace is being written any more, and maybe nobody gave SIGTERM back so far
         if self.is_stopped and not self._windows.has_left and not self.session.is_forked:
             atexit.unregister(self._at_exit)
             self.session.end()
@@ -382,7 +381,7 @@ class Recorder:
         """After an error: leave nothing installed, and do nothing from here on."""
         self._windows.stop_memory_watch()
         self._windows.end_audit()
-        open_recorders.forget(self)
+        signals.save_no_more(self)
         self._leave()
         self._windows.discard()
 

@@ -14,9 +14,9 @@ from deepscope.capture.lines.scopes import keep_forever
 from deepscope.capture.machine_use import EndMemoryWatch
 from deepscope.capture.naming import check_space, make_trace_folder
 from deepscope.capture.notices import warn
-from deepscope.capture.process_hooks import open_recorders
-from deepscope.capture.process_hooks.signals import held_back
+from deepscope.capture.process_hooks import open_recorders, signals
 from deepscope.capture.process_hooks.open_recorders import guarded
+from deepscope.capture.process_hooks.signals import held_back
 from deepscope.capture.process_hooks.threads import call_between_lines
 from deepscope.capture.resources import Resources
 from deepscope.capture.saving.header import window_header

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deepscope.capture.naming import DEFAULT_FOLDER
 from deepscope.capture.on_demand.start import tell_step
 from deepscope.capture.options import SCHEDULE_NAMES, OptionKeywords, checked_options
-from deepscope.capture.process_hooks.own_work import set_apart
+from deepscope.capture.process_hooks.open_recorders import own_work
 from deepscope.capture.recorder import Recorder
 from deepscope.capture.schedule import Plan, Schedule
 from deepscope.capture.session import RecordingSession
@@ -135,7 +135,7 @@ class Recording:
         _open_ones.add(self)
         return self
 
-    @set_apart
+    @own_work
     def step(self) -> None:
         """The step has ended and the next one begins."""
         tell_step()

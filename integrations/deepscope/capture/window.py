@@ -23,10 +23,9 @@ from deepscope.capture.lines import LineRecord, LineRecorder
 from deepscope.capture.lines.scopes import make_pair
 from deepscope.capture.machine_use import EndMemory, MachineWatch
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.process_hooks.interrupts import at_thread_end
 from deepscope.capture.process_hooks.live_objects import LivingObjects
-from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
-from deepscope.capture.process_hooks.users_profiler import GiveWay
+from deepscope.capture.process_hooks.open_recorders import GiveWay, abandoned_in_children
+from deepscope.capture.process_hooks.threads import at_thread_end
 from deepscope.capture.window_memory import MemoryHistory, MemorySurveys
 from deepscope.capture.workers import WorkerClocks, WorkerTiming
 from deepscope.errors import RecorderError

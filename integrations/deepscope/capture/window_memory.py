@@ -35,7 +35,7 @@ from deepscope.capture.memory_holders import (
 )
 from deepscope.capture.notices import warn
 from deepscope.capture.process_hooks import optimizer_steps
-from deepscope.capture.process_hooks.interrupts import held_back
+from deepscope.capture.process_hooks.signals import held_back
 from deepscope.trace.format import span_names
 from deepscope.trace.format.process_tables import (
     ELSEWHERE,

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from deepscope.capture.naming import DEFAULT_FOLDER
-from deepscope.capture.on_demand.agreement import AgreedRecording, RecordingRequest, WindowOutcome
+from deepscope.capture.on_demand.agreement import AgreedRecording, RecordingRequest
 from deepscope.capture.on_demand.injection import inject, inspect, ranks_around
 from deepscope.capture.on_demand.jobs import TrainingJob, clients_of, find_jobs, jobs_of, live_entries
-from deepscope.capture.on_demand.places import control_folders
+from deepscope.capture.on_demand.protocol import ControlAnswer, control_folders
 from deepscope.capture.options import checked_ranks
 from deepscope.cli.output import emit, form_option, rows_option, tell
 from deepscope.cli.recording_options import asked_options
@@ -93,7 +93,7 @@ def attach(
 
 
 def _recorded_server(url: str, folder: str, steps: int | None, seconds: float | None) -> list[str]:
-    from deepscope.capture.on_demand.model_server import ModelServer
+    from deepscope.capture.model_server import ModelServer
 
     line = _Line()
     try:
@@ -124,7 +124,7 @@ def _profile(traces: list[str]) -> Any:
     return load_selection(select_from(Recognizer().traces((), named=files)))
 
 
-def _recorded(job: TrainingJob, ranks: tuple[int, ...], wanted: RecordingRequest) -> list[WindowOutcome]:
+def _recorded(job: TrainingJob, ranks: tuple[int, ...], wanted: RecordingRequest) -> list[ControlAnswer]:
     line = _Line()
     clients = clients_of(job, ranks)
     try:

@@ -13,7 +13,6 @@ from typing import Any, get_type_hints
 import click
 import msgspec
 
-from deepscope.capture.lines.recorded_code import root_above
 from deepscope.capture.options import BUILT_IN_CODE, OPTIONS, SCHEDULE_NAMES, RecordingOptions, checked_options
 from deepscope.capture.topics import TOPICS
 from deepscope.cli.options import Duration
@@ -79,6 +78,8 @@ def project_settings(program: str, *, is_module: bool) -> dict[str, Any]:
     """
 
     folder = Path.cwd() if is_module else Path(program).resolve().parent
+    from deepscope.capture.lines.recorded_code import root_above  # imports torch
+
     path = root_above(folder) / "pyproject.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("deepscope", {})

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 import deepscope
-from deepscope.capture.on_demand.control_server import Client
-from deepscope.capture.on_demand.jobs import live_entries
+from deepscope.capture.on_demand.jobs import Client, live_entries
 from deepscope.capture.on_demand.start import OnDemand
 from deepscope.capture.whole_run import run_timer
 from warm_python import run_warm

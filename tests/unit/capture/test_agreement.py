@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from deepscope.capture.on_demand import control_server, places
+from deepscope.capture.on_demand import jobs, protocol
 from deepscope.capture.on_demand.agreement import AgreedRecording, RecordingRequest, offsets
-from deepscope.capture.on_demand.messages import ControlAnswer
+from deepscope.capture.on_demand.protocol import ControlAnswer
 
 
 class OneAfterTheOther:
@@ -31,7 +31,7 @@ class Rank:
 
     def __init__(self, clock, number, length, joined=0.0, jitter=0.0):
         self.clock, self.length, self.joined, self.jitter = clock, length, joined, jitter
-        self.entry = places.ControlEntry(pid=100 + number, control="")
+        self.entry = protocol.ControlEntry(pid=100 + number, control="")
         self.opened = self.closed = None
         self.order, self.held, self.end_at = None, False, None
         self.number, self.step = number, 0
@@ -149,7 +149,7 @@ def test_a_rank_that_dies_before_its_window_does_not_keep_the_others_open():
     class Mortal(Rank):
         def ask(self, request):
             if clock.now > 20:
-                raise control_server.GoneError
+                raise jobs.GoneError
             return super().ask(request)
 
     ranks = [Rank(clock, 0, 8.0), Mortal(clock, 1, 8.0)]
@@ -167,7 +167,7 @@ def test_a_rank_that_does_not_record_does_not_keep_the_others_open():
     class Stepless:
         def __init__(self, number, is_chosen):
             self.entry, self.number, self.is_chosen = (
-                places.ControlEntry(pid=100 + number, control=""),
+                protocol.ControlEntry(pid=100 + number, control=""),
                 number,
                 is_chosen,
             )

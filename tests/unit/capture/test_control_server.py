@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import deepscope
 import deepscope.cli.attach as attach_command
-from deepscope.capture.on_demand import control_server, injection, jobs, places
+from deepscope.capture.on_demand import injection, jobs, protocol
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
 from deepscope.capture.on_demand.jobs import find_jobs, live_entries
-from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, decode_request, encode
+from deepscope.capture.on_demand.protocol import ControlAnswer, ControlRequest, decode_request, encode
 from deepscope.errors import ControlError
 
 
@@ -40,11 +40,11 @@ def test_somebody_elses_folder_or_entry_is_not_believed(runtime):
     (folder / "1.json").write_text("{}")
     os.chown(folder, 12345, 12345)
     with pytest.raises(ControlError, match="not a folder of yours"):
-        places.make_private(folder)
-    assert list(places.entries(folder)) == []
+        protocol.make_private(folder)
+    assert list(protocol.entries(folder)) == []
     os.chown(folder, 0, 0)
     os.chown(folder / "1.json", 12345, 12345)
-    assert places.read_private(folder / "1.json") is None
+    assert protocol.read_private(folder / "1.json") is None
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
@@ -75,10 +75,10 @@ def test_another_user_is_not_served(control, runtime):
 def test_what_dead_processes_left_is_removed_and_other_machines_are_left_alone(runtime):
     folder = runtime / "deepscope"
     folder.mkdir(mode=0o700)
-    dead = places.ControlEntry(pid=os.getpid(), control="x", started="1", here=places.this_host())
-    elsewhere = places.ControlEntry(pid=1, control="x", started="1", here="another")
+    dead = protocol.ControlEntry(pid=os.getpid(), control="x", started="1", here=protocol.this_host())
+    elsewhere = protocol.ControlEntry(pid=1, control="x", started="1", here="another")
     for name, entry in (("dead", dead), ("elsewhere", elsewhere)):
-        places.write_private(
+        protocol.write_private(
             folder / f"{name}.json", json.dumps({f: getattr(entry, f) for f in entry.__struct_fields__}).encode()
         )
     (folder / "dead.sock").touch()
@@ -122,7 +122,7 @@ def test_a_path_too_long_for_a_socket_is_passed_over(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(deep))
     monkeypatch.setenv("TMPDIR", "/tmp")
     monkeypatch.setattr("tempfile.tempdir", None)
-    path = places.place_for_socket(os.getpid())
+    path = protocol.place_for_socket(os.getpid())
     assert len(os.fsencode(path)) <= 100
     assert deep not in path.parents
 
@@ -178,7 +178,7 @@ def test_junk_at_the_control_server_leaves_it_open_for_the_next(control, connect
         try:
             answer = asking.ask(ControlRequest("look"))
             break
-        except control_server.GoneError:  # all places are taken by those who have not been shown out yet
+        except jobs.GoneError:  # all places are taken by those who have not been shown out yet
             asking = connect()
     assert answer.accepted
 
@@ -207,7 +207,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(control, conne
         return look()
 
     monkeypatch.setattr(control.idle_recorder, "_tell", slow)
-    with pytest.raises(control_server.SilentError):
+    with pytest.raises(jobs.SilentError):
         asking.ask(ControlRequest("look"))
     monkeypatch.setattr(control.idle_recorder, "_tell", look)
     is_given_up.set()
@@ -219,7 +219,7 @@ def test_an_answer_that_comes_late_is_not_taken_for_the_next_ones(control, conne
 
 def test_on_windows_no_process_is_asked_by_a_signal(monkeypatch):
     """Signal 0 is Ctrl-C there."""
-    entry = places.ControlEntry(pid=os.getpid(), control="files")
+    entry = protocol.ControlEntry(pid=os.getpid(), control="files")
     monkeypatch.setattr(jobs, "started_at", lambda _: "")
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal"))
     monkeypatch.setattr(os, "name", "nt")
@@ -271,9 +271,9 @@ def open_files() -> int:
 def test_a_client_that_may_not_enter_leaves_no_socket_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "somebodys.sock"
     path.touch()
-    monkeypatch.setattr(control_server, "is_own", lambda _: False)
+    monkeypatch.setattr(jobs, "is_own", lambda _: False)
     before = open_files()
     with pytest.raises(ControlError, match="is not yours") as refused:
-        control_server.SocketClient(places.ControlEntry(pid=1, control=str(path)))
+        jobs.SocketClient(protocol.ControlEntry(pid=1, control=str(path)))
     assert open_files() == before
     assert refused.tb is not None  # it holds the client

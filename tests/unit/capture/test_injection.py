@@ -34,7 +34,7 @@ def test_what_is_lent_is_there_until_the_process_has_joined(has_needs: bool, tmp
     folder.mkdir(parents=True)
     for package in (folder, folder.parent, folder.parent.parent):
         (package / "__init__.py").touch()
-    (folder / "start.py").write_text(JOIN)
+    (folder / "injection.py").write_text(JOIN)
     if has_needs:
         (site / "only_here.py").write_text("joined = []\n")
     instructions = {

@@ -87,6 +87,8 @@ def test_what_is_not_beyond_stays() -> None:
 
 # What its runs take tells whether a line holds operators, which is tried in tests of line scopes: here none does.
 LOWER_AT_THE_FIRST_LOOK = """
+from deepscope.capture.lines.overhead_budget import OverheadBudget
+from deepscope.capture.lines.table import Slot
 Slot.seems_to_hold = False
 found, weigh = iter([2.0]), OverheadBudget.look
 def look(overhead_budget):

@@ -12,7 +12,7 @@ import torch
 
 import deepscope
 from deepscope.capture import torch_compat
-from deepscope.capture.on_demand.messages import ControlRequest
+from deepscope.capture.on_demand.protocol import ControlRequest
 from deepscope.capture.process_hooks import optimizer_steps
 from deepscope.capture.program import Span
 
@@ -195,7 +195,7 @@ def test_what_a_signals_handler_raises_reaches_the_program(control, connect, mon
 
 def test_a_program_that_ends_as_its_span_is_to_begin_does_not_wait_for_it(runtime, tmp_path, monkeypatch):
     asked = threading.Event()
-    monkeypatch.setattr("deepscope.capture.on_demand.idle_recorder.call_soon", lambda _: asked.set() or True)
+    monkeypatch.setattr("deepscope.capture.process_hooks.threads.call_soon", lambda _: asked.set() or True)
     span = Span(tmp_path / "traces", 0.01, 60)
     span.__enter__()
     assert asked.wait(30)
@@ -209,7 +209,7 @@ def test_a_program_that_ends_as_its_span_is_to_begin_does_not_wait_for_it(runtim
 
 def test_a_span_that_cannot_begin_says_why(runtime, tmp_path, monkeypatch):
     asked = threading.Event()
-    monkeypatch.setattr("deepscope.capture.on_demand.idle_recorder.call_soon", lambda _: asked.set())
+    monkeypatch.setattr("deepscope.capture.process_hooks.threads.call_soon", lambda _: asked.set())
     span = Span(tmp_path / "traces", 0.01, 60)
     span.__enter__()
     assert asked.wait(30)
@@ -266,14 +266,14 @@ class Impatient:
 def test_a_step_that_waits_while_the_end_is_asked_for_does_not_wait_for_itself(control, connect):
     """The main thread gets the lock and, before its next instruction, the call that ends the window."""
     idle, asking, is_held = control.idle_recorder, connect(), threading.Event()
-    idle._lock = Impatient()
+    idle._lock._lock = Impatient()
     assert asking.ask(ControlRequest("now", "ab", warmup=0)).accepted
     until = time.monotonic() + 60
     while asking.ask(ControlRequest("look")).state != "recording" and time.monotonic() < until:
         pass
 
     def end():
-        with idle._lock:
+        with idle._lock._lock:
             is_held.set()
             time.sleep(0.2)  # the step is at the lock by then
             idle._stop(ControlRequest("stop", "ab"))

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import deepscope
-from deepscope.capture.process_hooks import optimizer_steps, own_work
+from deepscope.capture.process_hooks import optimizer_steps
+from deepscope.capture.process_hooks.open_recorders import is_at_own_work, own_work, own_work_watchers
 from trainer_runs import line_of
 
 RECORDED = 4
@@ -44,7 +45,7 @@ class Worker:
     def __call__(self, *_: Any) -> None:
         self.hooks.append(sys.gettrace())
         began = thread_time_ns()
-        while own_work.watchers and thread_time_ns() - began < BURN_NS:
+        while own_work_watchers and thread_time_ns() - began < BURN_NS:
             posixpath.join("a", "b")  # a call, as hooks see them
         self.burnt_ns += thread_time_ns() - began
 
@@ -90,7 +91,7 @@ def test_no_hook_sees_it_but_as_before_it_sees_what_follows(
 ) -> None:
     with deepscope.profile(tmp_path, root=root) as recording:
         before = sys.gettrace()
-        own_work.set_apart(own_work.set_apart(worker))()
+        own_work(own_work(worker))()
         assert sys.gettrace() is before
         train(1)
     assert worker.hooks == [None, None]
@@ -99,14 +100,14 @@ def test_no_hook_sees_it_but_as_before_it_sees_what_follows(
 
 def test_a_window_that_ends_within_it_leaves_nothing(root: Path, tmp_path: Path) -> None:
     recording = deepscope.profile(tmp_path, root=root).start()
-    own_work.set_apart(recording.stop)()
-    assert (sys.gettrace(), own_work.watchers, own_work.is_under_way()) == (None, [], False)
+    own_work(recording.stop)()
+    assert (sys.gettrace(), own_work_watchers, is_at_own_work()) == (None, [], False)
 
 
 def test_a_window_that_begins_within_it_sees_what_follows(train: Train, root: Path, tmp_path: Path) -> None:
     recording = deepscope.profile(tmp_path, root=root)
 
-    @own_work.set_apart
+    @own_work
     def begin() -> Any:
         recording.start()
         return sys.gettrace()
@@ -118,7 +119,7 @@ def test_a_window_that_begins_within_it_sees_what_follows(train: Train, root: Pa
 
 
 def test_what_it_raises_arrives_and_it_is_over(train: Train, root: Path, tmp_path: Path) -> None:
-    @own_work.set_apart
+    @own_work
     def fail() -> None:
         raise ValueError
 
@@ -126,5 +127,5 @@ def test_what_it_raises_arrives_and_it_is_over(train: Train, root: Path, tmp_pat
         with pytest.raises(ValueError):
             fail()
         train(3)
-    assert not own_work.is_under_way()
+    assert not is_at_own_work()
     assert line_of(recording.profile, STEP).calls == 3

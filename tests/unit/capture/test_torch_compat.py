@@ -16,7 +16,7 @@ import torch
 import deepscope
 from deepscope.capture import torch_compat
 from deepscope.capture.lines import UserCode
-from deepscope.capture.process_hooks.users_profiler import GiveWay
+from deepscope.capture.process_hooks.open_recorders import GiveWay
 from deepscope.capture.process_identity import describe_device
 from deepscope.capture.workers import WorkerClocks
 from deepscope.trace.format.span_names import OFF_CPU_CATEGORY, RECORDING_CATEGORY

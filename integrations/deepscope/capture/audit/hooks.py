@@ -13,7 +13,7 @@ import torch
 from torch.utils import _python_dispatch as dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from deepscope.capture.process_hooks.interrupts import comes_from_handler
+from deepscope.capture.process_hooks.signals import comes_from_handler
 
 Note = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], None]
 """Called with an operator, its arguments and its result."""

@@ -32,8 +32,8 @@ from deepscope.capture.audit.written_out import written_out
 from deepscope.capture.lines import UserCode
 from deepscope.capture.notices import error_words
 from deepscope.capture.process_hooks import optimizer_steps
-from deepscope.capture.process_hooks.interrupts import comes_from_handler, held_back
 from deepscope.capture.process_hooks.live_objects import live_objects
+from deepscope.capture.process_hooks.signals import comes_from_handler, held_back
 from deepscope.capture.step_timer import AwaitedSteps
 from deepscope.trace.format.audit import MOST_ROWS, AuditAccount
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from deepscope.capture.compiled.captures import Captured, captured_graphs
 from deepscope.capture.dynamo import Broken, Compiled, graph_breaks, hide_modules, recompilations
-from deepscope.capture.process_hooks.interrupts import comes_from_handler
+from deepscope.capture.process_hooks.signals import comes_from_handler
 
 _MODULE = "torch._inductor.output_code"
 _MOST = 2_000

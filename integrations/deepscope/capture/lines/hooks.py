@@ -18,7 +18,7 @@ from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import UNLIMITED, FunctionState, ScopeTable
 from deepscope.capture.lines.time_marks import LONG_NS, OffCpuTime
 from deepscope.capture.lines.tracing import TracingHooks
-from deepscope.capture.process_hooks.interrupts import comes_from_handler
+from deepscope.capture.process_hooks.signals import comes_from_handler
 
 
 class Hooks(Switch, Protocol):

@@ -19,8 +19,8 @@ from deepscope.capture.lines.recorded_code import Libraries, UserCode
 from deepscope.capture.lines.stacks import Stacks
 from deepscope.capture.lines.table import LINE, LocalScopeRow, ScopeTable
 from deepscope.capture.notices import warn
-from deepscope.capture.process_hooks import own_work
-from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
+from deepscope.capture.process_hooks import open_recorders
+from deepscope.capture.process_hooks.open_recorders import abandoned_in_children, is_at_own_work, own_work_watchers
 from deepscope.trace.format import span_names
 from deepscope.trace.format.header import LineAccount, ModuleParameters
 
@@ -171,8 +171,8 @@ class _Window:
             self._note(f"lines are not recorded: {refusal}")
         else:
             self._is_hooked = True
-            own_work.watchers.append(self)
-            if own_work.is_under_way():
+            own_work_watchers.append(self)
+            if is_at_own_work():
                 self.begin_own_work()
             self._underway = [slot.id for one in self._stacks.threads.own if (slot := one.function.lines.get(one.line))]
 
@@ -249,7 +249,7 @@ class _Window:
         self._stacks.abandon()
 
     def _stop_watching(self) -> None:
-        own_work.watchers[:] = [one for one in own_work.watchers if one is not self]
+        own_work_watchers[:] = [one for one in own_work_watchers if one is not self]
 
     def _note_taken_out(self) -> None:
         if _TAKEN_OUT not in self._warnings:
@@ -315,4 +315,4 @@ _open_windows: weakref.WeakSet[_Window] = abandoned_in_children()
 def _hide_hooks() -> None:
     package = __name__.rpartition(".")[0]
     own = [module for name, module in sys.modules.copy().items() if name.startswith(f"{package}.")]
-    hide_modules([*own, machine_use, own_work, span_names])
+    hide_modules([*own, machine_use, open_recorders, span_names])

@@ -19,8 +19,8 @@ from typing import Any
 
 from msgspec import structs
 
-from deepscope.capture.on_demand.control_server import Client, GoneError, SilentError
-from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest
+from deepscope.capture.on_demand.jobs import Client, GoneError, SilentError
+from deepscope.capture.on_demand.protocol import ControlAnswer, ControlRequest
 from deepscope.errors import ControlError
 
 _POLL_SECONDS = 0.1
@@ -38,17 +38,6 @@ class RecordingRequest:
     seconds: float | None = None
     warmup: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class WindowOutcome:
-    """What became of one process's window."""
-
-    pid: int
-    rank: int
-    traces: list[str]
-    problem: str
-    notes: list[str]
 
 
 @dataclass
@@ -110,8 +99,11 @@ class AgreedRecording:
         self._first = 0
         self._began = clock()
 
-    def record(self) -> list[WindowOutcome]:
-        """Returns when all windows are saved, or failed. Raises `ControlError` if no window could be agreed on."""
+    def record(self) -> list[ControlAnswer]:
+        """Returns where each process stands when all windows are saved, or failed.
+
+        Raises `ControlError` if no window could be agreed on.
+        """
         try:
             if self._wanted.seconds is not None and not any(one.answer.step for one in self._ranks):
                 self._record_at_once(self._wanted.seconds)
@@ -119,12 +111,9 @@ class AgreedRecording:
                 self._record_steps()
         finally:
             self._pool.shutdown(wait=False, cancel_futures=True)
-        return [
-            WindowOutcome(
-                one.answer.pid, one.answer.rank, one.answer.traces, one.problem or one.answer.problem, one.answer.notes
-            )
-            for one in self._ranks
-        ]
+        for one in self._ranks:
+            one.answer.problem = one.problem or one.answer.problem
+        return [one.answer for one in self._ranks]
 
     def _match(self) -> None:
         """Ranks that were joined in flight are matched by the times of their steps."""
@@ -209,7 +198,7 @@ class AgreedRecording:
     def _ask(self, rank: _Rank, request: ControlRequest) -> None:
         if request.step:
             request = structs.replace(request, step=request.step + rank.offset, first_number=request.step)
-        if request.kind in {"start", "now"}:
+        if request.opens_window:
             rank.asked = request.id
         try:
             rank.answer = rank.client.ask(request)

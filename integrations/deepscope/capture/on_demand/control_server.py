@@ -1,7 +1,14 @@
-"""The control server: a Unix socket that its user alone can reach, and a thread that sleeps until somebody connects."""
+"""Control servers: a Unix socket that its user alone can reach, or files beside the traces.
+
+At the socket a thread sleeps until somebody connects. The files are for containers, and for hosts that share a folder:
+nobody waits at them, the training thread looks for a request at a step, at most once a second while nobody asks. They
+are files that only their owner reads, in a folder that only the owner enters; what another user puts there all the same
+is not read.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import socket
@@ -12,24 +19,29 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
-from deepscope.capture.on_demand.messages import (
+import msgspec
+
+from deepscope.capture.naming import host_name
+from deepscope.capture.on_demand.protocol import (
+    CONTROL_FOLDER,
     LIMIT_BYTES,
     ControlAnswer,
+    ControlEntry,
     ControlRequest,
     as_json,
-    decode_answer,
     decode_request,
     encode,
+    make_private,
+    read_private,
+    write_private,
 )
-from deepscope.capture.on_demand.places import ControlEntry, is_own, make_private, write_private
 from deepscope.capture.process_hooks.open_recorders import abandoned_in_children
-from deepscope.errors import ControlError
+from deepscope.errors import ControlError, DeepScopeError
 
 _LENGTH = struct.Struct("!I")
 _MOST_AT_ONCE = 8
-_SILENCE_SECONDS = 60
+_SILENCE_SECONDS = 60.0
 """A client that sends nothing for so long is gone."""
 _CLOSE_TIMEOUT_SECONDS = 1.0
 """How long the end of the process waits for clients to read what became of the window."""
@@ -137,7 +149,7 @@ class ControlServer:
             while (words := receive(connection)) is not None:
                 request = decode_request(words)
                 answer = self._answer(request)
-                if answer.accepted and request.kind in {"start", "now"}:
+                if answer.accepted and request.opens_window:
                     asked = request.id
                 send(connection, encode(answer))
         except ControlError as error:
@@ -218,96 +230,85 @@ def peer(connection: socket.socket) -> int:
 _servers: weakref.WeakSet[ControlServer] = abandoned_in_children()
 
 
-_PATIENCE_SECONDS = 5.0
+_IDLE_SECONDS = 1.0
+BUSY_SECONDS = 0.05
+"""Between two looks for a file while one is expected."""
+_MORE_SECONDS = 2.0
+"""For so long after a request another one is expected: a recording is asked for by several."""
 
 
-class GoneError(ControlError):
-    """The process is not there any more, or its control server is not."""
+class ControlFiles:
+    """Answers requests at steps: `look` is called at each of them."""
 
+    def __init__(
+        self,
+        folder: Path,
+        entry: ControlEntry,
+        answer: Callable[[ControlRequest], ControlAnswer],
+        let_go: Callable[[str], None],
+    ) -> None:
+        self._entry = msgspec.structs.replace(entry, host=host_name(), control="files")
+        self._folder = folder / CONTROL_FOLDER
+        self._ask = self._folder / f"{self._entry.files_name}.ask"
+        self._answer = answer
+        self._let_go = let_go
+        self._next = 0.0
+        self._heard = -math.inf
+        self._asked = ""
+        self._pid = os.getpid()
 
-class SilentError(ControlError):
-    """The process does not answer: it is stopped, or holds its interpreter's lock."""
-
-
-class Client(Protocol):
-    """Somebody at a process's control."""
-
-    entry: ControlEntry
-
-    def ask(self, request: ControlRequest) -> ControlAnswer:
-        """Raises `GoneError`, `SilentError`, and `ControlError` for an answer that is none."""
-        ...
-
-    def leave(self) -> None: ...
-
-
-class SocketClient:
-    """A connection over a socket; leaving it ends what was asked for."""
-
-    def __init__(self, entry: ControlEntry) -> None:
-        self.entry = entry
-        self._unread = 0
-        """Requests whose answers have not come so far; they come before the next one's."""
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._enter(Path(entry.control))
-        except BaseException:
-            self._socket.close()
-            raise
-
-    def _enter(self, path: Path) -> None:
-        self._socket.settimeout(_PATIENCE_SECONDS)
-        try:
-            if not is_own(path.parent.lstat()) or not is_own(path.lstat()):
-                raise ControlError(f"{path}: is not yours")
-            self._connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
-            raise self._gone() from None
-        except TimeoutError:
-            raise self._silent() from None
-        except OSError as error:
-            raise ControlError(f"{path}: {error.strerror or error}") from None
-        if peer(self._socket) not in {os.getuid(), -1}:
-            raise ControlError(f"{path}: somebody else answers there")
-
-    def _connect(self, path: Path) -> None:
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            try:
-                self._socket.connect(str(path))
-            except BlockingIOError:  # others stand in line there
-                if time.monotonic() > until:
-                    raise TimeoutError from None
-                time.sleep(0.05)
-            else:
-                return
-
-    def ask(self, request: ControlRequest) -> ControlAnswer:
-        try:
-            while self._unread:
-                self._read_answer()
-            send(self._socket, encode(request))
-            self._unread += 1
-            words = self._read_answer()
-        except TimeoutError:
-            raise self._silent() from None
-        except OSError:
-            raise self._gone() from None
-        if words is None:
-            raise self._gone()
-        return decode_answer(words)
-
-    def _read_answer(self) -> bytes | None:
-        words = receive(self._socket)
-        self._unread -= 1
-        return words
-
-    def _gone(self) -> GoneError:
-        return GoneError(f"process {self.entry.pid} has ended")
-
-    def _silent(self) -> SilentError:
-        return SilentError(f"process {self.entry.pid} does not answer: it is stopped, or busy outside Python")
-
-    def leave(self) -> None:
+    def open(self) -> None:
+        """Raises `OSError` or `ControlError` where the files cannot be written."""
+        make_private(self._folder)
         with suppress(OSError):
-            self._socket.close()
+            self._ask.unlink()
+        write_private(self._ask.with_suffix(".json"), as_json(self._entry))
+
+    def close(self) -> None:
+        """Whoever waits for an answer gets it; then the control server is gone."""
+        if os.getpid() == self._pid:
+            self._next = 0.0
+            self.look()
+            for path in (self._ask.with_suffix(".json"), self._ask):
+                with suppress(OSError):
+                    path.unlink()
+            with suppress(OSError):
+                self._folder.rmdir()
+
+    def look(self) -> None:
+        """Answers a request that has come; raises nothing."""
+        now = time.monotonic()
+        if now < self._next or os.getpid() != self._pid:
+            return
+        is_busy = self._asked or now - self._heard < _MORE_SECONDS
+        self._next = now + (BUSY_SECONDS if is_busy else _IDLE_SECONDS)
+        try:
+            os.stat(self._ask)  # noqa: PTH116  the one thing that an idle step does
+        except OSError:
+            if self._asked and now - self._heard > _SILENCE_SECONDS:
+                self._let_go(self._asked)
+                self._asked = ""
+            return
+        with suppress(Exception):
+            self._heard = now
+            self._next = now + BUSY_SECONDS
+            self._serve()
+
+    def _serve(self) -> None:
+        words = read_private(self._ask, LIMIT_BYTES)
+        self._ask.unlink()
+        if words is None:
+            return
+        number = 0
+        try:
+            request = decode_request(words)
+            number = request.number
+            answer = self._answer(request)
+            if answer.accepted and request.opens_window:
+                self._asked = request.id
+            elif answer.state in {"saved", "failed", "idle"}:
+                self._asked = ""
+        except DeepScopeError as error:
+            answer = ControlAnswer(accepted=False, problem=str(error)[:1000])
+        answer.number = number
+        write_private(self._ask.with_suffix(".answer"), encode(answer))

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import os
 import statistics
-import sys
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,10 +18,9 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
 from deepscope.capture import notices
-from deepscope.capture.on_demand.messages import ControlAnswer, ControlRequest, Order
-from deepscope.capture.options import RankChoice
-from deepscope.capture.process_hooks.interrupts import comes_from_handler
-from deepscope.capture.process_hooks.threads import call_soon
+from deepscope.capture.on_demand.protocol import CHOSEN_ON_REQUEST, ControlAnswer, ControlRequest, RequestedWindow
+from deepscope.capture.process_hooks.signals import comes_from_handler
+from deepscope.capture.process_hooks.threads import MainThreadLock, stack_of
 from deepscope.capture.step_timer import StepKind, StepTimer
 from deepscope.errors import ControlError, DeepScopeError
 
@@ -32,16 +29,7 @@ if TYPE_CHECKING:
     from deepscope.capture.recorder import Recorder
     from deepscope.capture.schedule import Plan
 
-CHOSEN_ON_REQUEST = frozenset(
-    {
-        "topics", "lines", "modules", "libraries", "compiled_lines", "record_shapes", "profile_memory", "with_stack",
-        "with_flops", "with_modules", "sync_events", "align_time", "max_slowdown", "max_entries", "source", "compress",
-    }
-)  # fmt: skip
-"""What a request may choose: what is recorded, never where it is written or what is run."""
-
 _KEPT = 64
-_STACK_LINES = 40
 
 MakeRecorder = Callable[["RecordingOptions", "Plan | None", int, str], "Recorder"]
 """Makes the recorder of a window: its options, its plan, the number of its first step, the id of its run."""
@@ -49,11 +37,6 @@ MakeRecorder = Callable[["RecordingOptions", "Plan | None", int, str], "Recorder
 
 class _LateError(ControlError):
     """The job has come too far for what was proposed."""
-
-
-def _ranks_text(choice: RankChoice) -> str:
-    """A choice of ranks as a user writes it."""
-    return ",".join(map(str, sorted(choice))) if isinstance(choice, frozenset) else str(choice)
 
 
 class IdleRecorder:
@@ -85,11 +68,10 @@ class IdleRecorder:
         self._facts = facts
         self._ends: deque[int] = deque(maxlen=_KEPT)
         self._timer = StepTimer()
-        self._order: Order | None = None
-        self._lock = threading.Lock()
+        self._window: RequestedWindow | None = None
+        self._lock = MainThreadLock(self._act_on_main_thread)
         self._holder = 0
         """The thread that begins or ends a window."""
-        self._is_called_meanwhile = False
         self._is_finished = False
         self._pid = os.getpid()
         self._thread = threading.main_thread().ident or 0
@@ -101,8 +83,8 @@ class IdleRecorder:
     @property
     def is_asked(self) -> bool:
         """Whether a window is asked for, open or being saved."""
-        order = self._order
-        return order is not None and order.state not in {"saved", "failed"}
+        window = self._window
+        return window is not None and window.state not in {"saved", "failed"}
 
     @property
     def is_of_this_process(self) -> bool:
@@ -112,19 +94,19 @@ class IdleRecorder:
     @property
     def recorder(self) -> Recorder | None:
         """The one of the window that is open or warming up."""
-        order = self._order
-        return None if order is None or order.is_over else order.recorder
+        window = self._window
+        return None if window is None or window.is_over else window.recorder
 
     @property
     def is_full(self) -> bool:
         """Whether the step that runs is the last one of the open window."""
-        order = self._order
-        return self.recorder is not None and order is not None and order.end is not None and self.count + 1 >= order.end
+        end = None if self._window is None or self.recorder is None else self._window.end
+        return end is not None and self.count + 1 >= end
 
     def step(self) -> None:
         self.count += 1
         self._ends.append(monotonic_ns())
-        if self._order is None or self._order.is_over:
+        if self._window is None or self._window.is_over:
             self._timer.next(StepKind.PLAIN)
         else:
             self._at_boundary()
@@ -133,124 +115,110 @@ class IdleRecorder:
             self.on_step()
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Has the lock; a call to the main thread that came meanwhile comes again behind it."""
-        try:
-            with self._lock:
-                yield
-        finally:
-            if self._is_called_meanwhile:
-                self._is_called_meanwhile = False
-                call_soon(self._act_on_main_thread)
-
-    @contextmanager
-    def _acting(self) -> Iterator[Order | None]:
+    def _acting(self) -> Iterator[RequestedWindow | None]:
         """This thread begins or ends windows; gives the one that is not over. The job does not fail for what fails."""
-        with self._locked():
+        with self._lock.held():
             self._holder = threading.get_ident()
-            order = self._order
+            window = self._window
             try:
-                yield None if order is None or order.is_over else order
+                yield None if window is None or window.is_over else window
             except Exception as error:
                 if comes_from_handler(error):  # the program's own, which is to reach it
                     raise
-                assert order is not None
-                self._fail(order, error)
+                assert window is not None
+                self._fail(window, error)
             finally:
                 self._holder = 0
 
     def _at_boundary(self) -> None:
         if not self.is_of_this_process:  # nobody may hold there the lock that the parent held
             return
-        with self._acting() as order:
+        with self._acting() as window:
             self._thread = self._holder
-            if order is None:
+            if window is None:
                 pass
-            elif order.recorder is None:
-                if order.is_held and not order.is_at_once and self.count == order.begin:
-                    self._begin(order)
-            elif order.thread == self._thread:
-                self._go_on(order, order.recorder)
+            elif window.recorder is None:
+                if window.is_held and not window.is_at_once and self.count == window.begin:
+                    self._begin(window)
+            elif window.thread == self._thread:
+                self._go_on(window, window.recorder)
 
-    def _begin(self, order: Order) -> None:
+    def _begin(self, window: RequestedWindow) -> None:
         from deepscope.capture.options import checked_options
 
-        options = checked_options({**self.options, **order.options})
-        notices.hear(order.notes.append)
-        order.thread = threading.get_ident()
+        options = checked_options({**self.options, **window.request.options})
+        notices.hear(window.notes.append)
+        window.thread = threading.get_ident()
         try:
-            first_number = order.first_number - order.warmup
-            recorder = self.make(options, order.plan(), first_number, f"{order.id}-{order.id}")
-            order.recorder = recorder
+            id_, first_number = window.request.id, window.first_number - window.request.warmup
+            recorder = self.make(options, window.plan(), first_number, f"{id_}-{id_}")
+            window.recorder = recorder
             recorder.timer.take_over(self._timer)
             recorder.start()
             if not recorder.session.is_chosen:
-                raise ControlError(
-                    f"this rank does not record: the job was started with ranks={_ranks_text(options.rank_choice)}"
-                )
+                choice = options.rank_choice
+                ranks = ",".join(map(str, sorted(choice))) if isinstance(choice, frozenset) else choice
+                raise ControlError(f"this rank does not record: the job was started with ranks={ranks}")
         except DeepScopeError:
             notices.hear(None)
             raise
-        order.state = "recording"
+        window.state = "recording"
         self.on_open()
         if recorder.is_stopped:
-            self._close(order, recorder)
+            self._close(window, recorder)
 
-    def _go_on(self, order: Order, recorder: Recorder) -> None:
-        if order.is_ending and not recorder.recording:  # whoever asked has gone in the warm-up
-            self._close(order, recorder)
+    def _go_on(self, window: RequestedWindow, recorder: Recorder) -> None:
+        if window.is_ending and not recorder.recording:  # whoever asked has gone in the warm-up
+            self._close(window, recorder)
             return
-        if not order.is_at_once:
-            order.recorded = max(0, min(self.count, order.end or self.count) - order.first)
+        if not window.is_at_once:
+            window.recorded = max(0, min(self.count, window.end or self.count) - window.request.step)
         recorder.step()
-        is_last = order.end is not None and self.count >= order.end
-        if order.is_ending or is_last or recorder.is_stopped:  # a recorder that gave up has said why
-            self._close(order, recorder)
+        is_last = window.end is not None and self.count >= window.end
+        if window.is_ending or is_last or recorder.is_stopped:  # a recorder that gave up has said why
+            self._close(window, recorder)
 
-    def _close(self, order: Order, recorder: Recorder, *, complete: bool = True) -> None:
+    def _close(self, window: RequestedWindow, recorder: Recorder, *, complete: bool = True) -> None:
         """The window ends; another thread waits until it is saved."""
-        order.state = "saving"
+        window.state = "saving"
         try:
-            if order.is_dropped:
+            if window.is_dropped:
                 recorder.discard()
             recorder.stop(complete=complete)
         finally:  # a signal's handler may have raised
-            self._wait_beside(order, recorder)
+            arguments = window, recorder
+            try:
+                threading.Thread(target=self._wait, args=arguments, name="deepscope-on-demand", daemon=True).start()
+            except RuntimeError:  # the interpreter is ending
+                self._wait(window, recorder)
 
-    def _wait_beside(self, order: Order, recorder: Recorder) -> None:
-        waiting = threading.Thread(target=self._wait, args=(order, recorder), name="deepscope-on-demand", daemon=True)
-        try:
-            waiting.start()
-        except RuntimeError:  # the interpreter is ending
-            self._wait(order, recorder)
-
-    def _wait(self, order: Order, recorder: Recorder) -> None:
+    def _wait(self, window: RequestedWindow, recorder: Recorder) -> None:
         with suppress(Exception):
             recorder.wait()
         notices.hear(None)
         written = [path for path in recorder.traces if path.exists()]
         self.traces += written
-        order.traces = [str(path) for path in written]
-        order.recorder = None  # it holds on to what it recorded
-        if order.is_dropped:
-            self._order = None
-        elif order.traces:
-            order.state = "saved"
+        window.traces = [str(path) for path in written]
+        window.recorder = None  # it holds on to what it recorded
+        if window.is_dropped:
+            self._window = None
+        elif window.traces:
+            window.state = "saved"
         else:
-            order.problem = order.problem or "; ".join(order.notes) or "nothing was recorded"
-            order.state = "failed"
+            window.problem = window.problem or "; ".join(window.notes) or "nothing was recorded"
+            window.state = "failed"
         self.on_over()
 
-    def _fail(self, order: Order, error: BaseException) -> None:
-        order.problem = str(error) if isinstance(error, DeepScopeError) else f"{type(error).__name__}: {error}"
-        recorder, order.recorder = order.recorder, None
+    def _fail(self, window: RequestedWindow, error: BaseException) -> None:
+        window.problem = str(error) if isinstance(error, DeepScopeError) else f"{type(error).__name__}: {error}"
+        recorder, window.recorder = window.recorder, None
         if recorder is not None:
             with suppress(Exception):
                 recorder.discard()
             with suppress(Exception):
                 recorder.stop(complete=False)
         notices.hear(None)
-        order.state = "failed"
+        window.state = "failed"
         self.on_over()
 
     def answer(self, request: ControlRequest) -> ControlAnswer:
@@ -266,9 +234,9 @@ class IdleRecorder:
         }[request.kind]
         problem, is_late = "", False
         try:
-            if request.kind in {"start", "now"}:
+            if request.opens_window:
                 self._make_ready(request)
-            with self._locked():
+            with self._lock.held():
                 act(request)
         except DeepScopeError as error:
             problem, is_late = str(error), isinstance(error, _LateError)
@@ -276,11 +244,11 @@ class IdleRecorder:
         answer.accepted, answer.is_late = not problem, is_late
         answer.problem = problem or answer.problem
         if request.stack:
-            answer.stack = self._stack()
+            answer.stack = stack_of(self._thread)
         return answer
 
     def _tell(self) -> ControlAnswer:
-        order = self._order
+        window = self._window
         ends = list(self._ends)
         lengths = [after - before for before, after in pairwise(ends)]
         answer = ControlAnswer(
@@ -294,9 +262,9 @@ class IdleRecorder:
             counted_by=self.counted_by,
             is_joined=self.is_joined,
         )
-        if order is not None:
-            answer.state, answer.id, answer.problem = order.state, order.id, order.problem
-            answer.recorded, answer.traces, answer.notes = order.recorded, order.traces[:], order.notes[:20]
+        if window is not None:
+            answer.state, answer.id, answer.problem = window.state, window.request.id, window.problem
+            answer.recorded, answer.traces, answer.notes = window.recorded, window.traces[:], window.notes[:20]
         return answer
 
     def _make_ready(self, request: ControlRequest) -> None:
@@ -309,125 +277,118 @@ class IdleRecorder:
 
         checked_options({**self.options, **request.options})
 
-    def _new(self, request: ControlRequest) -> Order:
-        order = self._order
+    def _check_free(self, request: ControlRequest) -> None:
+        """Raises `ControlError` where no window can be had for this request."""
+        window = self._window
         if self._is_finished:
             raise ControlError("the job ends")
         if not request.id:
             raise ControlError("a window needs an id")
-        if order is not None and order.id != request.id and not order.is_over:
+        if window is None:
+            return
+        is_same = window.request.id == request.id
+        if not is_same and not window.is_over:
             raise ControlError("another `deepscope attach` records this job; wait until it is done")
-        if order is not None and order.state == "saving":
+        if window.state == "saving":
             raise ControlError("the window before this one is still being saved; wait until it is done")
-        if order is not None and order.id == request.id and (order.recorder is not None or order.is_over):
+        if is_same and (window.recorder is not None or window.is_over):
             raise ControlError("this window has been opened already")
-        return Order(id=request.id, options=dict(request.options), warmup=request.warmup)
 
     def _propose(self, request: ControlRequest) -> None:
-        order = self._new(request)
-        order.first, order.steps = request.step, request.steps
-        order.first_number = request.step if request.first_number is None else request.first_number
-        order.end = None if request.steps is None else request.step + request.steps
-        self._check_ahead(order.begin)
-        self._order = order
+        self._check_free(request)
+        window = RequestedWindow(
+            request,
+            first_number=request.step if request.first_number is None else request.first_number,
+            end=None if request.steps is None else request.step + request.steps,
+        )
+        self._check_ahead(window.begin)
+        self._window = window
 
     def _check_ahead(self, step: int) -> None:
         if self.count >= step:
             raise _LateError(f"step {step} is too early: the job is at step {self.count}")
 
-    def _order_of(self, request: ControlRequest) -> Order:
-        order = self._order
-        if order is None or order.id != request.id:
+    def _window_of(self, request: ControlRequest) -> RequestedWindow:
+        window = self._window
+        if window is None or window.request.id != request.id:
             raise ControlError("there is no window of this id")
-        return order
+        return window
 
     def _commit(self, request: ControlRequest) -> None:
-        order = self._order_of(request)
-        if order.proposed_end is not None:
-            self._check_ahead(order.proposed_end)
-            order.end, order.proposed_end = order.proposed_end, None
-        elif not order.is_held:
-            self._check_ahead(order.begin)
-            order.is_held = True
+        window = self._window_of(request)
+        if window.proposed_end is not None:
+            self._check_ahead(window.proposed_end)
+            window.end, window.proposed_end = window.proposed_end, None
+        elif not window.is_held:
+            self._check_ahead(window.begin)
+            window.is_held = True
 
     def _propose_end(self, request: ControlRequest) -> None:
-        order = self._order_of(request)
-        if order.is_over:  # Another stage of a Trainer began meanwhile, say: what there is is being saved.
+        window = self._window_of(request)
+        if window.is_over:  # Another stage of a Trainer began meanwhile, say: what there is is being saved.
             return
-        if not order.is_held or request.step <= order.first:
+        if not window.is_held or request.step <= window.request.step:
             raise ControlError("no window is open that could end at this step")
         self._check_ahead(request.step)
-        order.proposed_end = request.step
+        window.proposed_end = request.step
 
     def _now(self, request: ControlRequest) -> None:
-        order = self._new(request)
-        order.is_held = order.is_at_once = True
-        order.first_number = self.count + order.warmup  # less the warm-up that a whole block does not have
-        self._order = order
-        if not call_soon(self._act_on_main_thread):
-            self._order = None
+        self._check_free(request)
+        first_number = self.count + request.warmup  # less the warm-up that a whole block does not have
+        self._window = RequestedWindow(request, first_number, is_held=True)
+        if not self._lock.call_soon():
+            self._window = None
             raise ControlError("this Python takes no call on its main thread")
 
     def _act_on_main_thread(self) -> None:
         """On the main thread, at any moment of the program: begins or ends a window that does not wait for a step."""
         if not self.is_of_this_process:
             return
-        self._is_called_meanwhile = True
-        if self._lock.locked():  # maybe by this very thread, which would wait for itself
-            return
-        self._is_called_meanwhile = False
-        with self._acting() as order:
-            if order is None or not order.is_at_once:
+        with self._acting() as window:
+            if window is None or not window.is_at_once:
                 pass
-            elif order.recorder is None:
-                self._begin(order)
-            elif order.is_ending and order.thread == threading.get_ident():
-                self._close(order, order.recorder)
+            elif window.recorder is None:
+                self._begin(window)
+            elif window.is_ending and window.thread == threading.get_ident():
+                self._close(window, window.recorder)
 
     def _stop(self, request: ControlRequest) -> None:
-        order = self._order_of(request)
-        if order.is_over:
+        window = self._window_of(request)
+        if window.is_over:
             return
-        if order.recorder is None:
-            self._order = None
+        if window.recorder is None:
+            self._window = None
             return
-        order.is_ending = True
-        if order.is_at_once:
-            call_soon(self._act_on_main_thread)
+        window.is_ending = True
+        if window.is_at_once:
+            self._lock.call_soon()
 
     def _drop(self, request: ControlRequest) -> None:
-        order = self._order_of(request)
-        order.is_dropped = True
+        window = self._window_of(request)
+        window.is_dropped = True
         self._stop(request)
 
     def let_go(self, id_: str) -> None:
         """Whoever asked has gone: what is open ends and is saved, what is not is forgotten."""
-        with suppress(DeepScopeError), self._locked():
+        with suppress(DeepScopeError), self._lock.held():
             self._stop(ControlRequest("stop", id=id_))
 
     def cut_short(self, why: str, *, complete: bool = True) -> None:
         """No step follows this one for now: a window that is open is saved with what it has."""
         if not self.is_of_this_process or self._holder == threading.get_ident():
             return
-        with self._acting() as order:
-            if order is not None and order.recorder is not None:
-                recorded = order.recorded if order.steps is None else f"{order.recorded} of {order.steps}"
-                order.notes.append(f"{why}: the window ends after {recorded} steps")
-                self._close(order, order.recorder, complete=complete)
+        with self._acting() as window:
+            if window is not None and window.recorder is not None:
+                steps = window.request.steps
+                recorded = window.recorded if steps is None else f"{window.recorded} of {steps}"
+                window.notes.append(f"{why}: the window ends after {recorded} steps")
+                self._close(window, window.recorder, complete=complete)
 
     def finish(self) -> None:
         """The program ends: a window that is open is saved with what it has, and none is opened any more."""
         self._is_finished = True
         self.cut_short("the job ends", complete=False)
-        order = self._order
-        if self.is_of_this_process and order is not None and order.recorder is None and not order.is_over:
-            order.problem, order.state = "the job ended before the window began", "failed"
+        window = self._window
+        if self.is_of_this_process and window is not None and window.recorder is None and not window.is_over:
+            window.problem, window.state = "the job ended before the window began", "failed"
             self.on_over()
-
-    def _stack(self) -> list[str]:
-        """Where the thread of the steps stands, innermost last."""
-        frame = sys._current_frames().get(self._thread)
-        if frame is None:
-            return []
-        summary = traceback.extract_stack(frame)
-        return [f"{one.filename}:{one.lineno} {one.name}"[:500] for one in summary[-_STACK_LINES:]]

@@ -15,10 +15,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
-from deepscope.capture.on_demand.places import place_for_socket, read_private, write_private
+from deepscope.capture.on_demand.protocol import place_for_socket, read_private, write_private
 from deepscope.errors import ControlError
+
+if TYPE_CHECKING:
+    from deepscope.capture.on_demand.start import OnDemand
 
 _PROC = Path("/proc")
 _VERSION = re.compile(r"(?:lib)?python(3)\.(\d+)[a-z]*(?:\.so[\d.]*)?$|/python(3)\.(\d+)t?/lib-dynload/")
@@ -167,13 +173,13 @@ def __deepscope(given):
                 lent = []
                 try:
                     try:
-                        from deepscope.capture.on_demand.start import join
+                        from deepscope.capture.on_demand.injection import join
                     except ImportError:
                         if tuple(sys.version_info[:2]) != tuple(given["version"]) and not given["is_source"]:
                             raise
                         lent.append(given["site"])
                         sys.path.extend(lent)
-                        from deepscope.capture.on_demand.start import join
+                        from deepscope.capture.on_demand.injection import join
                     join(given["folder"])
                 finally:
                     for site in lent:
@@ -295,3 +301,65 @@ def _answer_of(process: Process, answer: Path, tell: Callable[[str], None]) -> s
             )
         time.sleep(0.05)
     return str(json.loads(words).get("problem", ""))
+
+
+# In the process that is joined, on a thread of our own beside the training loop.
+
+
+_NEEDED = (
+    "deepscope.capture.recorder",
+    "deepscope.capture.process_hooks.optimizer_steps",
+    "deepscope.store",  # reads traces' heads, for the folder's upkeep
+    "deepscope.trace.read",
+)
+"""Imported at once: the package may be lent for the moment, and what no step waits for is done before."""
+_HOOKS_PATIENCE_S = 20.0
+_UNDISTURBED_S = 100.0
+
+
+def join(folder: str) -> None:
+    """Makes this process one that can be recorded on demand. Raises `ControlError`, and torch's own errors."""
+    for module in _NEEDED:
+        import_module(module)
+    from deepscope.capture.on_demand.start import OnDemand, current
+
+    if current() is None:
+        made = OnDemand(Path(folder))
+        made.idle_recorder.is_joined = True
+        made.open(listen=lambda: _between_hooks(made))
+        if not made.is_open:
+            problem = made.problem
+            made.close()
+            raise ControlError(problem)
+
+
+def _between_hooks(made: OnDemand) -> None:
+    """Listens to optimizers at a moment when none of them is about to call its hooks.
+
+    torch walks through its dict of hooks, and raises into the step if that grows meanwhile. So no other thread runs
+    from the look at the stacks to the change.
+    """
+    until = time.monotonic() + _HOOKS_PATIENCE_S
+    before = sys.getswitchinterval()
+    while True:
+        sys.setswitchinterval(_UNDISTURBED_S)
+        try:
+            if not _in_hooks() or time.monotonic() > until:
+                made.listen()
+                return
+        finally:
+            sys.setswitchinterval(before)
+        time.sleep(0.001)
+
+
+def _in_hooks() -> bool:
+    """Whether a thread is in an optimizer's step, and there are hooks that it may be walking through."""
+    optimizer = sys.modules["torch.optim.optimizer"]
+    file = optimizer.__file__
+    for frame in sys._current_frames().values():
+        one: FrameType | None = frame
+        while one is not None:
+            if one.f_code.co_filename == file and one.f_code.co_name == "wrapper":
+                return True
+            one = one.f_back
+    return False

@@ -11,15 +11,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deepscope.capture.naming import DEFAULT_FOLDER, check_template, current_folder
 from deepscope.capture.notices import warn
 from deepscope.capture.on_demand.idle_recorder import IdleRecorder
-from deepscope.capture.on_demand.places import ControlEntry, place_for_socket, started_at, this_host
+from deepscope.capture.on_demand.protocol import ControlEntry, place_for_socket, started_at, this_host
 from deepscope.capture.options import OptionKeywords, checked_options
 from deepscope.errors import ControlError, DeepScopeError, OptionError
 
@@ -140,7 +139,7 @@ class OnDemand:
     def _new_control(self, kind: str) -> _Control:
         idle = self.idle_recorder
         if kind == "files":
-            from deepscope.capture.on_demand.control_files import ControlFiles
+            from deepscope.capture.on_demand.control_server import ControlFiles
 
             files = ControlFiles(idle.folder, self._entry("files"), idle.answer, idle.let_go)
             idle.on_step = files.look
@@ -285,63 +284,3 @@ def _job(world_size: int) -> str:
     if "SLURM_JOB_ID" in environ:
         return f"SLURM {environ['SLURM_JOB_ID']}.{environ.get('SLURM_STEP_ID', '')}"
     return f"parent {os.getppid()}"
-
-
-# A running program is joined in flight by `deepscope attach`, on a thread of our own beside the training loop.
-
-
-_NEEDED = (
-    "deepscope.capture.recorder",
-    "deepscope.capture.process_hooks.optimizer_steps",
-    "deepscope.store",  # reads traces' heads, for the folder's upkeep
-    "deepscope.trace.read",
-)
-"""Imported at once: the package may be lent for the moment, and what no step waits for is done before."""
-_HOOKS_PATIENCE_S = 20.0
-_UNDISTURBED_S = 100.0
-
-
-def join(folder: str) -> None:
-    """Makes this process one that can be recorded on demand. Raises `ControlError`, and torch's own errors."""
-    for module in _NEEDED:
-        import_module(module)
-    if current() is None:
-        made = OnDemand(Path(folder))
-        made.idle_recorder.is_joined = True
-        made.open(listen=lambda: _between_hooks(made))
-        if not made.is_open:
-            problem = made.problem
-            made.close()
-            raise ControlError(problem)
-
-
-def _between_hooks(made: OnDemand) -> None:
-    """Listens to optimizers at a moment when none of them is about to call its hooks.
-
-    torch walks through its dict of hooks, and raises into the step if that grows meanwhile. So no other thread runs
-    from the look at the stacks to the change.
-    """
-    until = time.monotonic() + _HOOKS_PATIENCE_S
-    before = sys.getswitchinterval()
-    while True:
-        sys.setswitchinterval(_UNDISTURBED_S)
-        try:
-            if not _in_hooks() or time.monotonic() > until:
-                made.listen()
-                return
-        finally:
-            sys.setswitchinterval(before)
-        time.sleep(0.001)
-
-
-def _in_hooks() -> bool:
-    """Whether a thread is in an optimizer's step, and there are hooks that it may be walking through."""
-    optimizer = sys.modules["torch.optim.optimizer"]
-    file = optimizer.__file__
-    for frame in sys._current_frames().values():
-        one: FrameType | None = frame
-        while one is not None:
-            if one.f_code.co_filename == file and one.f_code.co_name == "wrapper":
-                return True
-            one = one.f_back
-    return False

@@ -1,154 +1,23 @@
-"""Which recorders of this process are open, and whose window is: torch has room for one; SIGTERM saves it.
+"""Which recorders of this process are open, and whose window is: torch has room for one.
 
-A scheduler ends a job by SIGTERM. On the main thread, where nobody else has a handler, the window is saved as with
-Ctrl-C, and the process then ends by the signal as it would have.
+And what each of them does in the user's program: its errors end the recording alone, its own work is no part of the
+user's lines, and a forked child goes on without it.
 """
 
 from __future__ import annotations
 
-import functools
 import os
-import signal
+import threading
 import weakref
+from _thread import get_ident
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from types import FrameType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from deepscope.capture.notices import error_words, warn
-from deepscope.capture.process_hooks.interrupts import comes_from_handler, is_main_thread
+from deepscope.capture.process_hooks.signals import comes_from_handler
 from deepscope.errors import DeepScopeError, NestedProfileError
-
-_saves: list[tuple[object, Callable[[], None]]] = []
-_pid = 0
-_is_ending = False
-
-
-def keep_at_end(recorder: object, save: Callable[[], None]) -> None:
-    """Call `save` when SIGTERM arrives, until `forget`; does nothing where somebody else handles it.
-
-    Several may be kept for one recorder; `forget` ends them all.
-    """
-    global _pid
-    if _is_ending or not is_main_thread():
-        return
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        with suppress(ValueError, OSError):  # an interpreter that lets no handler be set
-            signal.signal(signal.SIGTERM, _on_sigterm)
-    if signal.getsignal(signal.SIGTERM) is _on_sigterm:
-        _pid = os.getpid()
-        _saves.append((recorder, save))
-
-
-def forget(recorder: object) -> None:
-    """The recorder has ended; after the last one the signal does again what it did before."""
-    _saves[:] = [entry for entry in _saves if entry[0] is not recorder]
-    if _saves or _is_ending or signal.getsignal(signal.SIGTERM) is not _on_sigterm:
-        return
-    if is_main_thread():
-        _give_back()
-    else:
-        _give_back_on_main_thread()
-
-
-def _give_back_on_main_thread() -> None:
-    """Python lets no other thread set handlers; the main one does so as soon as it runs Python again."""
-    import ctypes
-
-    ctypes.pythonapi.Py_AddPendingCall(_pending_call(), None)
-
-
-@functools.cache  # it must live until it is called
-def _pending_call() -> object:
-    import ctypes
-
-    def call(_: object) -> int:
-        _give_back()
-        return 0
-
-    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(call)
-
-
-def _give_back() -> None:
-    if not _saves and signal.getsignal(signal.SIGTERM) is _on_sigterm:
-        with suppress(ValueError, OSError):
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _on_sigterm(number: int, _frame: FrameType | None) -> None:
-    global _is_ending
-    is_last = (
-        signal.getsignal(number) is _on_sigterm
-    )  # else a handler that was set later has called this one, and goes on
-    if is_last:
-        signal.signal(
-            number, signal.SIG_DFL
-        )  # at first: a second signal ends the process at once, whatever the saving does
-    _is_ending = is_last
-    saves = list(_saves) if os.getpid() == _pid else []
-    _saves.clear()
-    for _, save in reversed(saves):
-        with suppress(Exception):  # the process ends in any case
-            save()
-    if is_last:
-        os.kill(os.getpid(), number)
-
-
-def _after_fork() -> None:
-    """A child that is told to end does so at once, also from within C where no Python handler would run."""
-    global _is_ending
-    _is_ending = False
-    _saves.clear()
-    if is_main_thread():
-        _give_back()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-class _Fallible(Protocol):
-    def _give_up(self) -> None: ...
-
-
-Part = TypeVar("Part")
-
-
-def guarded(method: Callable[..., None]) -> Callable[..., None]:
-    """Let an exception of `method` end the recording with one warning instead of reaching the caller."""
-
-    @wraps(method)
-    def call(self: _Fallible, *args: Any, **kwargs: Any) -> None:
-        try:
-            method(self, *args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - the training goes on
-            end_with(error, self)
-
-    return call
-
-
-def end_with(error: Exception, owner: _Fallible) -> None:
-    """End the recording of `owner` with one warning of an exception that was caught; raise what a handler raised."""
-    if comes_from_handler(error):
-        raise error
-    with suppress(Exception):  # the first error is the one to tell
-        owner._give_up()
-    if isinstance(error, DeepScopeError):
-        warn(f"recording stopped: {error}")
-    else:
-        warn("recording stopped", error)
-
-
-def known_or(otherwise: Part, what: str, find: Callable[[], Part], notes: list[str]) -> Part:
-    """What `find` returns; where it raises, `otherwise` and a note that the trace is without `what`."""
-    try:
-        return find()
-    except Exception as error:
-        if comes_from_handler(error):
-            raise
-        notes.append(f"this trace is without {what}: {error_words(error)}")
-        return otherwise
 
 
 class _Participant(Protocol):
@@ -225,6 +94,164 @@ def _forget_parent_process() -> None:
     if any(entry.pid != os.getpid() for entry in _open):
         _open.clear()
         _holder = None
+
+
+class GiveWay:
+    """Calls `give_way` before a torch profiler of the user's starts on this thread, from `watch` to `rest`.
+
+    Torch has room for one recording. A second one takes the first one's place, and scopes that are open then are closed
+    in memory that is gone. Torch announces a start to nobody, so the function that it begins with is wrapped, from the
+    warm-up of a window to its end. Where torch begins in another way nothing is done.
+    """
+
+    def __init__(self, give_way: Callable[[], None]) -> None:
+        self.is_giving_way = False
+        """While `give_way` runs: the other profiler counts as entered, and torch knows nothing of it yet."""
+        self._give_way = give_way
+        self._thread = 0
+        self._profiler: Any = None
+        """Torch's module, while its function is wrapped."""
+        self._prepare: Callable[..., Any] = lambda *_, **__: None
+        """That function; kept for a call that another thread had begun as we rested."""
+        self._may_be_another = True
+
+    def watch(self) -> None:
+        """Watch from here on; called after our own profiler was prepared."""
+        self._thread = threading.get_ident()
+        from torch.autograd import profiler
+
+        if hasattr(profiler, "_prepare_profiler"):
+            self._profiler, self._prepare = profiler, profiler._prepare_profiler
+            profiler._prepare_profiler = self
+            self._may_be_another = False
+
+    @property
+    def may_be_another(self) -> bool:
+        """Whether a profiler may have come up since `watch`: one has on another thread, or nobody would have told."""
+        return self._may_be_another or (self._profiler is not None and not self._is_in_place)
+
+    @property
+    def _is_in_place(self) -> bool:
+        return self._profiler._prepare_profiler is self
+
+    def rest(self) -> None:
+        """Watch no longer; safe to call twice."""
+        if self._profiler is None:
+            return
+        self._may_be_another = self.may_be_another
+        if self._is_in_place:
+            self._profiler._prepare_profiler = self._prepare
+        self._profiler = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Stands in for torch's `_prepare_profiler`."""
+        if threading.get_ident() != self._thread:
+            self._may_be_another = True
+        elif self._profiler is not None:
+            self.rest()
+            self.is_giving_way = True
+            try:
+                self._give_way()
+            finally:
+                self.is_giving_way = False
+        return self._prepare(*args, **kwargs)
+
+
+class _Fallible(Protocol):
+    def _give_up(self) -> None: ...
+
+
+Part = TypeVar("Part")
+
+
+def guarded(method: Callable[..., None]) -> Callable[..., None]:
+    """Let an exception of `method` end the recording with one warning instead of reaching the caller."""
+
+    @wraps(method)
+    def call(self: _Fallible, *args: Any, **kwargs: Any) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - the training goes on
+            end_with(error, self)
+
+    return call
+
+
+def end_with(error: Exception, owner: _Fallible) -> None:
+    """End the recording of `owner` with one warning of an exception that was caught; raise what a handler raised."""
+    if comes_from_handler(error):
+        raise error
+    with suppress(Exception):  # the first error is the one to tell
+        owner._give_up()
+    if isinstance(error, DeepScopeError):
+        warn(f"recording stopped: {error}")
+    else:
+        warn("recording stopped", error)
+
+
+def known_or(otherwise: Part, what: str, find: Callable[[], Part], notes: list[str]) -> Part:
+    """What `find` returns; where it raises, `otherwise` and a note that the trace is without `what`."""
+    try:
+        return find()
+    except Exception as error:
+        if comes_from_handler(error):
+            raise
+        notes.append(f"this trace is without {what}: {error_words(error)}")
+        return otherwise
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class OwnWorkWatcher(Protocol):
+    """Whoever records lines; is called on the thread that does the work, once for work within other work.
+
+    Must not raise.
+    """
+
+    def begin_own_work(self) -> None:
+        """It begins."""
+
+    def end_own_work(self) -> None:
+        """It has ended."""
+
+
+own_work_watchers: list[OwnWorkWatcher] = []
+_depths: dict[int, int] = {}
+"""By thread: functions of own work that run within each other."""
+
+
+def is_at_own_work() -> bool:
+    """Whether DeepScope is at its own work on this thread."""
+    return get_ident() in _depths
+
+
+def own_work(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Make all that `function` does DeepScope's own work: no part of the user's line that it happens in.
+
+    While it goes on no hook of lines sees it, and marks in the recording tell how long it took.
+    """
+
+    @wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        thread = get_ident()
+        depth = _depths.get(thread, 0)
+        _depths[thread] = depth + 1
+        if not depth:
+            for one in own_work_watchers:
+                one.begin_own_work()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if depth:
+                _depths[thread] = depth
+            else:
+                del _depths[thread]
+                for one in own_work_watchers:
+                    one.end_own_work()
+
+    return call
 
 
 class Abandoned(Protocol):

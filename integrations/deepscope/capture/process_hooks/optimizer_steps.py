@@ -17,8 +17,9 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from deepscope.capture import torch_compat
 from deepscope.capture.dynamo import hide_modules, undisturbed
-from deepscope.capture.process_hooks import own_work
+from deepscope.capture.process_hooks import open_recorders
 from deepscope.capture.process_hooks.live_objects import live_objects
+from deepscope.capture.process_hooks.open_recorders import own_work
 
 Listener = Callable[..., None]
 
@@ -47,7 +48,7 @@ class BackwardPasses:
         makes_graph = len(settings) > 2 and settings[2]  # a derivative that the forward pass goes on with
         return _ignore if makes_graph or torch_compat.is_within_pass() else self._passed
 
-    @own_work.set_apart
+    @own_work
     def _passed(self) -> None:
         self._count += 1
         if self._count == _PASSES and live_objects([Optimizer])[0]:
@@ -86,7 +87,7 @@ def listen(listener: Listener) -> Callable[[], None]:
     global _hook
     entry: Listener = partial(listener)  # one of its own, however often the same one listens
     if not _listeners:
-        hide_modules([sys.modules[__name__], own_work])
+        hide_modules([sys.modules[__name__], open_recorders])
         _hook = register_optimizer_step_post_hook(_tell)
     _listeners.append(entry)
 
@@ -110,7 +111,7 @@ def is_within_step() -> bool:
     return get_ident() in _threads_within
 
 
-@own_work.set_apart
+@own_work
 def _tell(*args: Any) -> None:
     thread = get_ident()
     _threads_within.append(thread)

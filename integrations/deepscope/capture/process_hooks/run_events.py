@@ -18,8 +18,9 @@ from torch.utils.data import DataLoader
 
 from deepscope.capture.dynamo import hide_modules
 from deepscope.capture.notices import warn
-from deepscope.capture.process_hooks import own_work
-from deepscope.capture.process_hooks.interrupts import comes_from_handler
+from deepscope.capture.process_hooks import open_recorders
+from deepscope.capture.process_hooks.open_recorders import own_work
+from deepscope.capture.process_hooks.signals import comes_from_handler
 
 
 class RunListener(Protocol):
@@ -85,7 +86,7 @@ def listen(listener: RunListener) -> Callable[[], None]:
     """Tell `listener` of all that happens from here on, until what is returned is called, or nobody else has it."""
     global _listeners
     if not _listeners:
-        hide_modules([sys.modules[__name__], own_work, sys.modules[type(listener).__module__]])
+        hide_modules([sys.modules[__name__], open_recorders, sys.modules[type(listener).__module__]])
         _put_in()
     reference = weakref.ref(listener, _leave)
     _listeners = (*_listeners, reference)
@@ -125,7 +126,7 @@ def _take_out() -> None:
     _patches[:] = [one for one in _patches if not one.take_out()]
 
 
-@own_work.set_apart
+@own_work
 def _tell(name: str, *arguments: Any) -> None:
     for reference in _listeners:
         listener = reference()

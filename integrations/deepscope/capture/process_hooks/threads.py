@@ -1,4 +1,4 @@
-"""A call on another thread between two of its instructions, and the same on the main one.
+"""Calls on another thread: on the main one soon, between two lines of any, or as this one ends.
 
 Python has such calls for signals and for C (`Py_AddPendingCall`); a signal would interrupt the program's own waiting.
 A main thread that is busy in C, or waits there, makes the call when it is back in Python.
@@ -9,14 +9,15 @@ from __future__ import annotations
 import ctypes
 import signal
 import sys
+import traceback
 from _thread import get_ident
-from collections.abc import Callable
-from contextlib import suppress
-from threading import Event
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, local
 from types import FrameType
 from typing import Any
 
-from deepscope.capture.process_hooks.interrupts import put_off
+from deepscope.capture.process_hooks.signals import is_main_thread, put_off
 
 _Pending = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _add: Any = getattr(ctypes.pythonapi, "Py_AddPendingCall", None)
@@ -59,6 +60,49 @@ def _call(number: int | None) -> int:
 
 
 _called = _Pending(_call)
+
+
+class MainThreadLock:
+    """A lock, and an `action` of the main thread's that takes it.
+
+    While somebody holds it, maybe that very thread, which would wait for itself, the action is put off.
+    """
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+        self._lock = Lock()
+        self._is_put_off = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Holds the lock, as the action does."""
+        try:
+            with self._lock:
+                yield
+        finally:
+            if self._is_put_off:
+                self._is_put_off = False
+                self.call_soon()
+
+    def call_soon(self) -> bool:
+        """Has the main thread call the action; False where Python takes no such call."""
+        return call_soon(self._call)
+
+    def _call(self) -> None:
+        self._is_put_off = True
+        if not self._lock.locked():
+            self._is_put_off = False
+            self._action()
+
+
+_STACK_LINES = 40
+
+
+def stack_of(thread: int) -> list[str]:
+    """Where a thread stands, innermost last; empty for one that has ended."""
+    frame = sys._current_frames().get(thread)
+    summary = traceback.extract_stack(frame) if frame is not None else []
+    return [f"{one.filename}:{one.lineno} {one.name}"[:500] for one in summary[-_STACK_LINES:]]
 
 
 _monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
@@ -136,3 +180,36 @@ def _trace(turn: _Turn) -> Callable[[], None]:
         frame.f_trace, frame.f_trace_lines = on_line, True
         frame = frame.f_back
     return lambda: None  # the thread ends with the process
+
+
+_local = local()
+
+
+def at_thread_end(call: Callable[[], None]) -> Callable[[], None]:
+    """Have `call` made as this thread ends, unless what is returned is called before.
+
+    Whoever joins the thread waits for it. Nothing is done for the main thread, whose end is that of the interpreter
+    (`atexit`), nor for daemon threads that the interpreter's end cuts off.
+    """
+    if is_main_thread():
+        return lambda: None
+    calls = [call]
+    name = f"guard{id(calls)}"
+    setattr(_local, name, _Guard(calls))
+
+    def forget() -> None:  # it holds no guard: the thread alone does
+        calls.clear()
+        _local.__dict__.pop(name, None)
+
+    return forget
+
+
+class _Guard:
+    """Local to a thread, and freed as that ends."""
+
+    def __init__(self, calls: list[Callable[[], None]]) -> None:
+        self._calls = calls
+
+    def __del__(self) -> None:
+        if self._calls:
+            self._calls.pop()()

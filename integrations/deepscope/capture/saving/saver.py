@@ -18,7 +18,7 @@ from deepscope.capture.audit.step_audit import Audited
 from deepscope.capture.counters.sampler import Counted
 from deepscope.capture.naming import remove_raw
 from deepscope.capture.options import RecordingOptions
-from deepscope.capture.process_hooks import open_recorders
+from deepscope.capture.process_hooks import signals
 from deepscope.capture.process_hooks.open_recorders import known_or
 from deepscope.capture.saving.event_text import json_bytes
 from deepscope.capture.saving.header import add_audit, add_workers, bare
@@ -316,11 +316,11 @@ class Pending:
     def keep(self, save: Callable[[], None]) -> bool:
         """Have SIGTERM call `save` until this is over; returns whether it is not."""
         if not self._is_over:
-            open_recorders.keep_at_end(self, save)
+            signals.save_at_sigterm(self, save)
         if self._is_over:  # since then, on its own thread
-            open_recorders.forget(self)
+            signals.save_no_more(self)
         return not self._is_over
 
     def end(self) -> None:
         self._is_over = True
-        open_recorders.forget(self)
+        signals.save_no_more(self)

@@ -1,7 +1,10 @@
-"""Signals of the program's: held back while torch's recording is switched on or off, and never swallowed.
+"""Signals of the program's: held back while torch's recording is switched on or off, never swallowed; SIGTERM saves.
 
 Half-way, what their handlers raise would leave hooks behind. Elsewhere it may arrive in any function of ours, since
 Python calls handlers between any two instructions of the main thread.
+
+A scheduler ends a job by SIGTERM. On the main thread, where nobody else has a handler, the window is saved as with
+Ctrl-C, and the process then ends by the signal as it would have.
 """
 
 from __future__ import annotations
@@ -9,10 +12,11 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import functools
 import inspect
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import CodeType, FrameType
 from typing import Any
 
@@ -111,39 +115,91 @@ def _code(handler: Any) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-_local = threading.local()
-
-
 def is_main_thread() -> bool:
     """Whether this is the main thread, by its number: `current_thread()` makes a new object for a thread that ends."""
     return threading.get_ident() == threading.main_thread().ident
 
 
-def at_thread_end(call: Callable[[], None]) -> Callable[[], None]:
-    """Have `call` made as this thread ends, unless what is returned is called before.
+_saves: list[tuple[object, Callable[[], None]]] = []
+_pid = 0
+_is_ending = False
 
-    Whoever joins the thread waits for it. Nothing is done for the main thread, whose end is that of the interpreter
-    (`atexit`), nor for daemon threads that the interpreter's end cuts off.
+
+def save_at_sigterm(recorder: object, save: Callable[[], None]) -> None:
+    """Call `save` when SIGTERM arrives, until `save_no_more`; does nothing where somebody else handles it.
+
+    Several may be kept for one recorder; `save_no_more` ends them all.
     """
+    global _pid
+    if _is_ending or not is_main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        with suppress(ValueError, OSError):  # an interpreter that lets no handler be set
+            signal.signal(signal.SIGTERM, _on_sigterm)
+    if signal.getsignal(signal.SIGTERM) is _on_sigterm:
+        _pid = os.getpid()
+        _saves.append((recorder, save))
+
+
+def save_no_more(recorder: object) -> None:
+    """The recorder has ended; after the last one the signal does again what it did before."""
+    _saves[:] = [entry for entry in _saves if entry[0] is not recorder]
+    if _saves or _is_ending or signal.getsignal(signal.SIGTERM) is not _on_sigterm:
+        return
     if is_main_thread():
-        return lambda: None
-    calls = [call]
-    name = f"guard{id(calls)}"
-    setattr(_local, name, _Guard(calls))
-
-    def forget() -> None:  # it holds no guard: the thread alone does
-        calls.clear()
-        _local.__dict__.pop(name, None)
-
-    return forget
+        _give_back()
+    else:
+        _give_back_on_main_thread()
 
 
-class _Guard:
-    """Local to a thread, and freed as that ends."""
+def _give_back_on_main_thread() -> None:
+    """Python lets no other thread set handlers; the main one does so as soon as it runs Python again."""
+    import ctypes
 
-    def __init__(self, calls: list[Callable[[], None]]) -> None:
-        self._calls = calls
+    ctypes.pythonapi.Py_AddPendingCall(_pending_call(), None)
 
-    def __del__(self) -> None:
-        if self._calls:
-            self._calls.pop()()
+
+@functools.cache  # it must live until it is called
+def _pending_call() -> object:
+    import ctypes
+
+    def call(_: object) -> int:
+        _give_back()
+        return 0
+
+    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(call)
+
+
+def _give_back() -> None:
+    if not _saves and signal.getsignal(signal.SIGTERM) is _on_sigterm:
+        with suppress(ValueError, OSError):
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _on_sigterm(number: int, _frame: FrameType | None) -> None:
+    global _is_ending
+    # Else a handler that was set later has called this one, and goes on.
+    is_last = signal.getsignal(number) is _on_sigterm
+    if is_last:  # at first: a second signal ends the process at once, whatever the saving does
+        signal.signal(number, signal.SIG_DFL)
+    _is_ending = is_last
+    saves = list(_saves) if os.getpid() == _pid else []
+    _saves.clear()
+    for _, save in reversed(saves):
+        with suppress(Exception):  # the process ends in any case
+            save()
+    if is_last:
+        os.kill(os.getpid(), number)
+
+
+def _after_fork() -> None:
+    """A child that is told to end does so at once, also from within C where no Python handler would run."""
+    global _is_ending
+    _is_ending = False
+    _saves.clear()
+    if is_main_thread():
+        _give_back()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from deepscope.capture.process_hooks.interrupts import comes_from_handler, held_back, put_off
 from deepscope.capture.process_hooks.open_recorders import guarded
+from deepscope.capture.process_hooks.signals import comes_from_handler, held_back, put_off
 
 posix = pytest.mark.skipif(not hasattr(signal, "SIGUSR1"), reason="no SIGUSR1 and SIGALRM on Windows")
 Handle = Callable[[int, Any], None]
