@@ -15,7 +15,7 @@ from torch import nn
 import deepscope
 from deepscope.cli import main
 from deepscope.errors import FactoryError, OptionError
-from deepscope.measure.factory import load_factory, made_by
+from deepscope.measure.model import load_factory, made_by
 
 SOURCE = """
 import torch

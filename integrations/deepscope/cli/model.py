@@ -33,14 +33,13 @@ def model(*, factory: str, by: str | None, backward: bool, meta: bool, limit: in
     if importlib.util.find_spec("torch") is None:
         raise MissingExtraError("torch", "torch")
     from deepscope.measure.counts import model_csv, model_json, model_text
-    from deepscope.measure.factory import load_factory, made_by, one_line
-    from deepscope.measure.model import count_call, on_meta
+    from deepscope.measure.model import count_call, load_factory, made_by, on_meta, one_line
 
     with on_meta(meta):
         call = made_by(load_factory(factory), factory)
         try:
             with redirect_stdout(sys.stderr):  # what the model itself prints
-                counts = count_call(call.model, call.inputs, call.keywords, backward=backward)
+                counts = count_call(call, backward=backward)
         except DeepScopeError:
             raise
         except Exception as error:

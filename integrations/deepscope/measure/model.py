@@ -1,185 +1,36 @@
-"""`deepscope.count_model`: what one call of a model takes, without a trace."""
+"""`deepscope.count_model`: what one call of a model takes, without a trace; and a model that a function makes."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.machinery
+import importlib.util
+import inspect
+import sys
+import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
 from deepscope.capture import torch_compat
-from deepscope.errors import OptionError
-from deepscope.measure.counting import Counting, ModuleCall, Tally, module_of, name_of, tensors_in
-from deepscope.measure.counts import ModelCounts, ModuleNumbers, ModuleOperatorNumbers, OperatorNumbers, TotalNumbers
-
-_WRAPPER = "_orig_mod"
-"""The component that `torch.compile` puts around a module."""
+from deepscope.errors import DeepScopeError, FactoryError, OptionError, TargetError
+from deepscope.measure.counting import Counting, module_of, name_of, tensors_in
+from deepscope.measure.counts import ModelCounts, model_counts
 
 
-class _Row:
-    """A module while it is summed up."""
+class ModelCall(NamedTuple):
+    """A model, and what to call it with."""
 
-    def __init__(self, class_name: str, modules: Iterable[nn.Module]) -> None:
-        self.class_name = class_name
-        self.modules = list(modules)
-        self.calls = 0
-        self.self_parameters = 0
-        self.own: dict[str, Tally] = {}
-        """By operator, without what the modules do that it calls."""
-        self.all = Tally()
-
-
-def model_counts(counting: Counting, root: nn.Module | None, *, name: str, with_backward: bool) -> ModelCounts:
-    """The tables of what was counted.
-
-    Args:
-        counting: it has ended.
-        root: the model; None for a function of no module, below which the outermost modules stand that it called.
-        name: of the model or function.
-        with_backward: whether its backward pass was counted.
-    """
-    roots = (
-        [root] if root is not None else [one.module for one in counting.root.inner.values() if one.module is not None]
-    )
-    paths: dict[int, str] = {}
-    rows = {"": _Row(name, roots)}
-    for prefix, one in zip(_prefixes(roots, root), roots, strict=True):
-        for inner, module in one.named_modules():
-            path = _joined(prefix, _without_wrapper(inner))
-            paths[id(module)] = path
-            if path:
-                rows.setdefault(path, _Row(type(module).__qualname__, [module]))
-    for place in counting.root.within():
-        _add(place, _path(place, paths), rows, paths)
-    rows[""].calls = rows[""].calls or 1
-    taken: set[int] = set()
-    for row in rows.values():
-        mine = (one for module in row.modules for one in module.parameters(recurse=False))
-        row.self_parameters = sum(map(_size, _distinct(mine, taken)))
-    return _counts(counting, rows, name=name, with_backward=with_backward)
-
-
-def _prefixes(roots: list[nn.Module], root: nn.Module | None) -> Iterator[str]:
-    """What the paths in each root begin with: nothing in the model itself, else its class, numbered from the second."""
-    seen: dict[str, int] = {}
-    for one in roots:
-        kind = type(one).__qualname__
-        seen[kind] = seen.get(kind, 0) + 1
-        yield "" if root is not None else kind if seen[kind] == 1 else f"{kind}#{seen[kind]}"
-
-
-def _without_wrapper(path: str) -> str:
-    return ".".join(part for part in path.split(".") if part != _WRAPPER)
-
-
-def _joined(prefix: str, path: str) -> str:
-    return f"{prefix}.{path}" if prefix and path else prefix or path
-
-
-def _path(place: ModuleCall, paths: dict[int, str]) -> str:
-    """The path of a place's module; one that the model does not hold is named after its class, below its caller."""
-    if place.module is None:
-        return ""
-    known = paths.get(id(place.module))
-    if known is None:
-        caller = _path(place.parent, paths) if place.parent is not None else ""
-        known = paths[id(place.module)] = _joined(caller, f"<{type(place.module).__qualname__}>")
-    return known
-
-
-def _add(place: ModuleCall, path: str, rows: dict[str, _Row], paths: dict[int, str]) -> None:
-    """Add the work of one place to its module, and to each of those that called it."""
-    if path not in rows and place.module is not None:
-        rows[path] = _Row(type(place.module).__qualname__, [place.module])
-    rows[path].calls += place.calls
-    around = {""}
-    outer: ModuleCall | None = place
-    while outer is not None:
-        around.add(_path(outer, paths))
-        outer = outer.parent
-    for operator, tally in place.tallies.items():
-        rows[path].own.setdefault(operator, Tally()).add(tally)
-        for one in around:
-            rows[one].all.add(tally)
-
-
-def _distinct(parameters: Iterable[Any], seen: set[int]) -> list[Any]:
-    found = []
-    for one in parameters:
-        if id(one) not in seen:
-            seen.add(id(one))
-            found.append(one)
-    return found
-
-
-def _parameters(row: _Row) -> list[Any]:
-    """Those of its modules and of the modules in them, each once."""
-    return _distinct((one for module in row.modules for one in module.parameters()), set())
-
-
-def _size(parameter: Any) -> int:
-    return 0 if is_lazy(parameter) else int(parameter.numel())
-
-
-def _counts(counting: Counting, rows: dict[str, _Row], *, name: str, with_backward: bool) -> ModelCounts:
-    operators: dict[str, Tally] = {}
-    for row in rows.values():
-        for operator, tally in row.own.items():
-            operators.setdefault(operator, Tally()).add(tally)
-    parameters = _parameters(rows[""])
-    return ModelCounts(
-        model=name,
-        with_backward=with_backward,
-        total=TotalNumbers(
-            parameters=sum(map(_size, parameters)),
-            trainable_parameters=sum(_size(one) for one in parameters if one.requires_grad),
-            parameter_bytes=sum(_size(one) * one.element_size() for one in parameters),
-            **vars(rows[""].all),
-        ),
-        by_operator=tuple(
-            sorted(
-                (OperatorNumbers(operator=operator, **vars(tally)) for operator, tally in operators.items()),
-                key=lambda one: (-one.flops, -one.activation_bytes, one.operator),
-            )
-        ),
-        by_module=tuple(_module(path, row) for path, row in rows.items() if _is_shown(path, row)),
-        by_both=tuple(sorted(_both(rows), key=lambda one: (-one.flops, -one.activation_bytes))),
-        without_formula=dict(counting.without_formula),
-    )
-
-
-def _both(rows: dict[str, _Row]) -> Iterator[ModuleOperatorNumbers]:
-    for path, row in rows.items():
-        for operator, tally in row.own.items():
-            yield ModuleOperatorNumbers(path=path, class_name=row.class_name, operator=operator, **vars(tally))
-
-
-def _is_shown(path: str, row: _Row) -> bool:
-    """Not so lists of modules, which nobody calls, and modules that others use without calling them."""
-    return not path or bool(row.calls or row.own or row.self_parameters)
-
-
-def _module(path: str, row: _Row) -> ModuleNumbers:
-    own = Tally()
-    for tally in row.own.values():
-        own.add(tally)
-    return ModuleNumbers(
-        path=path,
-        class_name=row.class_name,
-        calls=row.calls,
-        parameters=sum(map(_size, _parameters(row))),
-        self_parameters=row.self_parameters,
-        flops=row.all.flops,
-        self_flops=own.flops,
-        backward_flops=row.all.backward_flops,
-        activation_bytes=row.all.activation_bytes,
-        self_activation_bytes=own.activation_bytes,
-        moved_bytes=row.all.moved_bytes,
-    )
+    model: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    keywords: dict[str, Any]
 
 
 _TWO_HOOKS = r"Using `torch.compile\(module\)` when there are global hooks"
@@ -201,18 +52,16 @@ def count_model(model: Callable[..., Any], /, *inputs: Any, backward: bool = Fal
     Raises:
         OptionError: `backward=True`, and nothing in the result requires a gradient.
     """
-    return count_call(model, inputs, keywords, backward=backward)
+    return count_call(ModelCall(model, inputs, keywords), backward=backward)
 
 
-def count_call(
-    model: Callable[..., Any], inputs: tuple[Any, ...], keywords: Mapping[str, Any], *, backward: bool = False
-) -> ModelCounts:
+def count_call(call: ModelCall, *, backward: bool = False) -> ModelCounts:
     """The same, for a model that takes a keyword `backward` itself."""
-    model = getattr(model, "_orig_mod", model)  # what torch.compile wrapped
+    model = getattr(call.model, "_orig_mod", call.model)  # what torch.compile wrapped
     counting = Counting()
     root = module_of(model)
     with ExitStack() as held:
-        held.enter_context(_left_as_it_was(root, (inputs, keywords)))
+        held.enter_context(_left_as_it_was(root, (call.inputs, call.keywords)))
         held.enter_context(torch_compat.kept_eager())
         held.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", _TWO_HOOKS, UserWarning)
@@ -220,7 +69,7 @@ def count_call(
             held.enter_context(torch.enable_grad())
         held.enter_context(counting.modules())
         held.enter_context(counting)
-        result = model(*inputs, **keywords)
+        result = model(*call.inputs, **call.keywords)
         if backward:
             _go_back(result, counting)
     return model_counts(counting, root, name=name_of(model), with_backward=backward)
@@ -262,3 +111,146 @@ def _left_as_it_was(root: nn.Module | None, given: Any) -> Iterator[None]:
                 one.copy_(value)
         for one, gradient in gradients:
             one.grad = gradient
+
+
+# A model and its inputs, made by a function of the user's that is named on the command line.
+
+
+_WANTED = "it must return a model and its inputs, such as `return model, x`"
+Factory = Callable[[], Any]
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def load_factory(target: str) -> Factory:
+    """The function that `FILE.py:NAME` or `package.module:NAME` means; NAME may be dotted.
+
+    What the user's code prints while it is imported goes to standard error.
+
+    Raises:
+        TargetError: `target` has another form.
+        FactoryError: there is no such file, module or function, or importing it failed.
+    """
+    where, colon, name = target.rpartition(":")
+    if not colon or not where or not name:
+        raise TargetError(f"{target}: must be FILE:FACTORY or module:FACTORY, such as net.py:make_model")
+    try:
+        with redirect_stdout(sys.stderr):
+            module = _from_file(where) if _is_file(where) else _from_module(where)
+    except DeepScopeError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise FactoryError(f"{where}: cannot be imported: {one_line(error)}") from error
+    return _found(module, where, name)
+
+
+def _is_file(where: str) -> bool:
+    return where.endswith(".py") or "/" in where or "\\" in where or Path(where).is_file()
+
+
+def _from_file(where: str) -> ModuleType:
+    path = Path(where).resolve()
+    if not path.is_file():
+        raise FactoryError(f"{where}: no such file")
+    sys.path.insert(0, str(path.parent))  # as for a script: it may import its neighbours
+    name = path.stem if path.stem.isidentifier() and path.stem not in sys.modules else "deepscope_factory"
+    spec = importlib.util.spec_from_loader(name, importlib.machinery.SourceFileLoader(name, str(path)))
+    if spec is None or spec.loader is None:
+        raise FactoryError(f"{where}: is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickles look here
+    spec.loader.exec_module(module)
+    return module
+
+
+def _from_module(where: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        if error.name and f"{where}.".startswith(f"{error.name}."):
+            raise FactoryError(f"{where}: there is no file and no module of this name") from None
+        raise
+
+
+def _found(module: ModuleType, where: str, name: str) -> Factory:
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            raise FactoryError(f"{where}: has no {name}{_others(module)}")
+    if not callable(found):
+        raise FactoryError(f"{where}:{name}: is no function; {_WANTED}")
+    return found  # type: ignore[no-any-return]  # a callable is all that is known
+
+
+def _others(module: ModuleType) -> str:
+    """The functions that the module defines itself, to choose from."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+    ]
+    return f"; there are: {', '.join(own[:10])}" if own else ""
+
+
+def made_by(factory: Factory, target: str) -> ModelCall:
+    """What the factory returns, as a call of the model.
+
+    It returns the model and its inputs: a tuple or list of them, a dict of keyword arguments, one tensor, or several
+    values; or a tuple and a dict for both. A dict whose keys are no parameters of the model is its only input.
+
+    Raises:
+        FactoryError: it fails, or returns something else.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            made = factory()
+    except DeepScopeError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise FactoryError(f"{target}: failed: {one_line(error)}") from error
+    if not isinstance(made, tuple | list) or len(made) < 2 or not callable(made[0]):
+        raise FactoryError(f"{target}: returned {_described(made)}; {_WANTED}")
+    model, *rest = made
+    if len(rest) == 2 and isinstance(rest[0], tuple | list) and isinstance(rest[1], Mapping):
+        return ModelCall(model, tuple(rest[0]), dict(rest[1]))
+    if len(rest) > 1:
+        return ModelCall(model, tuple(rest), {})
+    (given,) = rest
+    if isinstance(given, Mapping) and _are_keywords(model, given):
+        return ModelCall(model, (), dict(given))
+    return ModelCall(model, tuple(given) if isinstance(given, tuple | list) else (given,), {})
+
+
+def _described(made: Any) -> str:
+    if isinstance(made, Sequence) and not isinstance(made, str):
+        return f"{type(made).__name__} of {', '.join(type(one).__name__ for one in made[:3]) or 'nothing'}"
+    return f"{type(made).__name__} alone" if callable(made) else type(made).__name__
+
+
+def _are_keywords(model: Any, given: Mapping[Any, Any]) -> bool:
+    """Whether the model's parameters have these names; of what tells no parameters, words are taken for keywords."""
+    if not all(isinstance(key, str) for key in given):
+        return False
+    try:
+        inspect.signature(getattr(model, "forward", model)).bind(**given)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def one_line(error: BaseException) -> str:
+    """An exception of the user's code in one line, with the place in it where it was raised."""
+    words = str(error).strip().splitlines()
+    message = f"{type(error).__name__}: {words[0]}" if words else type(error).__name__
+    if isinstance(error, SyntaxError):
+        return f"{message} (line {error.lineno})" if error.lineno and "line" not in message else message
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "site-packages" not in frame.filename and not frame.filename.startswith("<")
+    ]
+    mine = [frame for frame in frames if not Path(frame.filename).is_relative_to(_PACKAGE)]
+    return f"{message} ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine else message
