@@ -76,10 +76,9 @@ def project_settings(program: str, *, is_module: bool) -> dict[str, Any]:
     Raises:
         SettingsError: the file is no TOML; the table has a key that does not exist, or a value that cannot be used.
     """
-
-    folder = Path.cwd() if is_module else Path(program).resolve().parent
     from deepscope.capture.lines.recorded_code import root_above  # imports torch
 
+    folder = Path.cwd() if is_module else Path(program).resolve().parent
     path = root_above(folder) / "pyproject.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8")).get("tool", {}).get("deepscope", {})

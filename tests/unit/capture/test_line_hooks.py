@@ -108,19 +108,19 @@ def test_hooks_are_gone_in_a_forked_child(run) -> None:
 def test_a_failure_in_a_hook_ends_the_recording_and_not_the_run(run) -> None:
     result = run(
         """
-    from deepscope.capture.lines import table
+    from deepscope.capture.lines import scopes
     def broken(self):
         raise ZeroDivisionError("planted")
     def work():
         y = torch.ones(2) + 1
         return y * 2
-    whole = table.Slot.pair
+    whole = scopes.Slot.pair
     with Window() as window:
         x = torch.ones(2) + 1
-        table.Slot.pair = broken
+        scopes.Slot.pair = broken
         work()
         z = x * 2
-    table.Slot.pair = whole
+    scopes.Slot.pair = whole
     assert "planted" in window.record.account.warnings[0]
     assert hooks() == clean
     with Window() as window:

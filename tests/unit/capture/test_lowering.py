@@ -10,12 +10,13 @@ import pytest
 
 from deepscope.capture.lines.bytecode import Detail
 from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.frames import FunctionState
 from deepscope.capture.lines.lowering import Lowering
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.overhead_budget import Limits, OverheadBudget
 from deepscope.capture.lines.recorded_code import UserCode
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import FunctionState, ScopeTable
+from deepscope.capture.lines.table import ScopeTable
 
 
 class Beyond(OverheadBudget):
@@ -88,7 +89,7 @@ def test_what_is_not_beyond_stays() -> None:
 # What its runs take tells whether a line holds operators, which is tried in tests of line scopes: here none does.
 LOWER_AT_THE_FIRST_LOOK = """
 from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.table import Slot
+from deepscope.capture.lines.scopes import Slot
 Slot.seems_to_hold = False
 found, weigh = iter([2.0]), OverheadBudget.look
 def look(overhead_budget):

@@ -8,14 +8,15 @@ from types import CodeType, FrameType
 from typing import NamedTuple, Protocol
 
 from deepscope.capture.lines.calibration import CostSamples
+from deepscope.capture.lines.frames import FunctionState
 from deepscope.capture.lines.lowering import Lowering, Switch
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.monitoring import MonitoringHooks, monitoring
 from deepscope.capture.lines.overhead_budget import Limits, OverheadBudget
 from deepscope.capture.lines.recorded_code import UserCode
-from deepscope.capture.lines.scopes import Pair
+from deepscope.capture.lines.scopes import UNLIMITED, Pair
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import UNLIMITED, FunctionState, ScopeTable
+from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.time_marks import LONG_NS, OffCpuTime
 from deepscope.capture.lines.tracing import TracingHooks
 from deepscope.capture.process_hooks.signals import comes_from_handler

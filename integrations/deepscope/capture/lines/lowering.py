@@ -7,10 +7,10 @@ from time import thread_time_ns
 from typing import Protocol
 
 from deepscope.capture.lines.bytecode import CodeLoop, Detail, find_loops, offsets_of_lines
+from deepscope.capture.lines.frames import FunctionState, Stack
 from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, OverheadBudget
-from deepscope.capture.lines.scopes import Stack
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import FunctionState, ScopeTable
+from deepscope.capture.lines.table import ScopeTable
 from deepscope.trace.format.header import LOWERED_TO_CALLER, LOWERED_TO_FUNCTION, LOWERED_TO_LOOP
 
 _SHARE, _LARGER_SHARE = 0.8, 0.95

@@ -16,8 +16,9 @@ from typing import Any
 from torch import nn
 
 from deepscope.capture import torch_compat
-from deepscope.capture.lines.scopes import Stack
-from deepscope.capture.lines.table import MODULE, LocalScopeRow, ScopeTable, Slot
+from deepscope.capture.lines.frames import Stack
+from deepscope.capture.lines.scopes import Slot
+from deepscope.capture.lines.table import MODULE, LocalScopeRow, ScopeTable
 from deepscope.trace.format.header import ModuleParameters
 
 _MOST_COUNTED = 20_000

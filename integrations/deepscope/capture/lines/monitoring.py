@@ -24,10 +24,11 @@ from typing import Any
 
 from deepscope.capture.lines.bytecode import Detail
 from deepscope.capture.lines.calibration import HookWork
+from deepscope.capture.lines.frames import FunctionState, RecursionHeadroom
 from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.scopes import RecursionHeadroom
+from deepscope.capture.lines.scopes import SILENT
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import SILENT, FunctionState, ScopeTable
+from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.time_marks import UNPAID, begin_stretch
 
 monitoring: Any = getattr(sys, "monitoring", None)

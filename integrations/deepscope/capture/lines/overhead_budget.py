@@ -11,8 +11,9 @@ from enum import Enum, auto
 from time import perf_counter_ns
 
 from deepscope.capture.lines.calibration import CostSamples, HookWork, RunClock
-from deepscope.capture.lines.scopes import Pair, Stack, make_pair, sequence_number
-from deepscope.capture.lines.table import LINE, MODULE, OFTEN, SILENT, ScopeTable, Slot
+from deepscope.capture.lines.frames import Stack
+from deepscope.capture.lines.scopes import OFTEN, SILENT, Pair, Slot, make_pair, sequence_number
+from deepscope.capture.lines.table import LINE, MODULE, ScopeTable
 from deepscope.trace.format.span_names import MOMENT_NAME, late_name
 
 _LONG_NS = 4_000

@@ -1,24 +1,26 @@
-"""The profiler's own scopes, the running frames that have one open, and each thread's stack of those frames."""
+"""The profiler's own scopes: how one is opened and closed, and the idle ones of each line and module."""
 
 from __future__ import annotations
 
-import sys
-import threading
-from _thread import get_ident
 from collections.abc import Callable
-from contextlib import suppress
-from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-if TYPE_CHECKING:
-    from deepscope.capture.lines.table import FunctionState, Slot
+UNLIMITED = 1 << 62
+SILENT = -UNLIMITED
+"""A library's line that holds no operator has so little left: it gets no scopes."""
+OFTEN = 4
+"""A line holds operators where one in so many of its runs is long enough for one."""
+_FIRST_PORTION, _LARGEST_PORTION = 4, 256
 
 Enter = Callable[[], Any]
 Exit = Callable[[], Any]
 Pair = tuple[Enter, Exit]
 """Opens and closes one reusable scope; never opened twice without being closed in between."""
+
+MakePair = Callable[[str], Pair]
+"""Makes a scope of that name: a span of torch's recording, or whatever else is to happen while a line runs."""
 
 
 def make_pair(name: str) -> Pair:
@@ -56,117 +58,103 @@ def keep_forever(thing: object) -> None:
     _kept_forever.append(thing)
 
 
-class StackEntry:
-    """A running frame of user code, or a module's call, with the scope that it has open.
+class Slot:
+    """A line or module that has run: its number, its idle scopes, and how many more runs its budget allows."""
 
-    Entries are used again, and the hooks set these by hand: a constructor would cost as much as all the rest of a call.
-    """
+    __slots__ = (
+        "_make",
+        "granted",
+        "holds",
+        "id",
+        "is_certain",
+        "is_unproven",
+        "judged",
+        "late",
+        "left",
+        "long",
+        "missed",
+        "name",
+        "pool",
+        "reserve",
+        "trials",
+    )
 
-    __slots__ = ("code", "function", "is_special", "is_stale", "line", "pair", "pool", "quiet", "sequence", "since")
+    def __init__(self, number: int, name: str, budget: int, make: MakePair = make_pair) -> None:
+        self._make = make
+        self.id = number
+        self.name = name
+        self.granted = self.left = budget if budget == UNLIMITED else min(budget, _FIRST_PORTION)
+        self.reserve = budget - self.granted
+        """The budget that is not granted yet. It is granted in portions, so that runs are counted in passing."""
+        self.missed = 0
+        """Runs without a scope, past the budget."""
+        self.late = 0
+        """Stretches of runs without a scope that were recorded afterwards: an operator may have been in them."""
+        self.judged = 0
+        """Runs since the budget was spent."""
+        self.long = 0
+        """Stretches long enough for an operator, since it was last judged whether the line holds any."""
+        self.holds = False
+        """Whether its runs, when they were last judged, were long enough for operators."""
+        self.is_unproven = False
+        """Whether it is a library's line of which it is not known yet whether it holds operators."""
+        self.is_certain = False
+        """Of a library's line: whether something was seen in it that holds operators, and not its length alone."""
+        self.trials = 0
+        """Trials that it passed, if it is unproven."""
+        self.pool: list[Pair] = []
+        """Scopes that are closed; recursion needs one for each open run."""
 
-    code: CodeType
-    function: FunctionState
-    line: int
-    """The line that runs; 0 before the first, and for a module's call."""
-    pair: Pair | None
-    """The open scope; None where there is none."""
-    pool: list[Pair]
-    """Where `pair` goes when it closes."""
-    is_special: bool
-    """This frame, or one below it on the stack, is at a line past its budget or stale: the rules are in `stacks.py`."""
-    is_stale: bool
-    """The detail of its function was lowered: it gets another scope when it goes on. It is then `is_special`, too."""
-    quiet: Slot | None
-    """The line past its budget; where it has its scope it is on trial. Meaningful only where `is_special`."""
-    since: int
-    """`perf_counter_ns` from when on this frame has been at work in that line."""
-    sequence: int
-    """Autograd's sequence number at that moment, for a library's line on trial."""
+    def grant(self) -> int:
+        """Allow another portion of the budget, at least one; returns how many runs."""
+        portion = max(min(self.reserve, self.granted, _LARGEST_PORTION), 1)
+        self.reserve -= portion
+        self.granted += portion
+        self.left += portion
+        return portion
 
+    def spend_budget(self) -> None:
+        """Judge the line from its next run on."""
+        self.granted -= max(self.left, 0)
+        self.reserve = 0
+        self.left = min(self.left, 0)
 
-Stack = list[StackEntry]
-"""The frames of one thread, outermost first."""
+    def try_again(self) -> None:
+        """As `spend_budget`, whatever an earlier trial has found."""
+        self.spend_budget()
+        self.judged = self.long = 0
+        self.holds = False
 
-
-_FRAMES = 100
-"""The deepest hook, one that gives up and warns, takes some thirty."""
-
-
-class RecursionHeadroom:
-    """Raises the recursion limit from `take` until `give_back`, which may be called twice."""
-
-    def __init__(self) -> None:
-        self._before = 0
-        self._raised = 0
-
-    def take(self) -> None:
-        """Raise the limit."""
-        self._before = sys.getrecursionlimit()
-        self._raised = self._before + _FRAMES
-        sys.setrecursionlimit(self._raised)
-
-    def give_back(self) -> None:
-        """Set the limit back, unless somebody has set another one meanwhile."""
-        raised, self._raised = self._raised, 0
-        if raised and sys.getrecursionlimit() == raised:
-            with suppress(RecursionError):  # called from deeper than that: the next window does not add to it
-                sys.setrecursionlimit(self._before)
-
-
-class ThreadStacks:
-    """The stacks of one window by thread; made on the thread that opens it, its owner."""
-
-    def __init__(self, *, only_owner: bool) -> None:
-        self.owner = get_ident()
-        self.own: Stack = []
-        """The owner's stack."""
-        self.is_open = True
-        """Until the window ends."""
-        self._only_owner = only_owner
-        self._local = threading.local()
-        self._foreign: list[Stack] = []
-        self._unrecorded: list[int] = []
-        # A recording of all threads is no thread's own: torch then says "not enabled" even where the window was opened.
-        self._records_all_threads = not profiler_enabled()
-
-    @property
-    def recorded(self) -> int:
-        """Threads that torch recorded while user code ran on them."""
-        return 1 + len(self._foreign)
+    def silence(self) -> None:
+        """Give the line no scope from here on."""
+        if self.left > SILENT:
+            self.granted -= self.left
+            self.trials = 0
+            self.reserve = 0
+            self.left = SILENT
 
     @property
-    def unrecorded(self) -> int:
-        """Threads on which user code ran and torch did not record."""
-        return len(self._unrecorded)
+    def silent_runs(self) -> int:
+        """Runs since it was silenced."""
+        return SILENT - self.left if self.left < SILENT else 0
+
+    def prove(self, budget: int) -> None:
+        """A library's line holds an operator: it has a budget like a line of the user's from here on."""
+        self.is_unproven = False
+        self.trials = 0
+        self.reserve = budget
+        self.judged = self.long = 0
 
     @property
-    def is_owner(self) -> bool:
-        """Whether the current thread is the owner."""
-        return get_ident() == self.owner
+    def seems_to_hold(self) -> bool:
+        """Whether the line has been seen to run as long as operators do."""
+        return self.holds or self.long * OFTEN > self.judged
+
+    def pair(self) -> Pair:
+        """A new scope, for when the pool is empty."""
+        return self._make(self.name)
 
     @property
-    def all(self) -> list[Stack]:
-        """The owner's stack and those of the other threads."""
-        return [self.own, *self._foreign]
-
-    def miss(self) -> None:
-        """Note that user code runs on the current thread while torch does not record there; once a thread."""
-        if self.is_open and not hasattr(self._local, "stack") and not hasattr(self._local, "is_missed"):
-            self._local.is_missed = True
-            self._unrecorded.append(get_ident())
-
-    def foreign(self) -> Stack | None:
-        """The current thread's stack, for a thread other than the owner; None while torch does not record there.
-
-        Torch may record on a thread for a while only (autograd's device threads: within a backward pass), so an empty
-        stack is a reason to ask again.
-        """
-        stack: Stack | None = getattr(self._local, "stack", None)
-        if stack:
-            return stack
-        if not self.is_open or self._only_owner or not (self._records_all_threads or profiler_enabled()):
-            return None
-        if stack is None:
-            stack = self._local.stack = []
-            self._foreign.append(stack)
-        return stack
+    def opened(self) -> int:
+        """Scopes opened."""
+        return self.granted - (self.left if self.left > SILENT else 0) + self.late

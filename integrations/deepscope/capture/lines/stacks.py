@@ -13,10 +13,11 @@ from types import CodeType, FrameType
 
 from deepscope.capture.lines.bytecode import Detail
 from deepscope.capture.lines.calibration import HookWork
+from deepscope.capture.lines.frames import FunctionState, Stack, StackEntry, ThreadStacks
 from deepscope.capture.lines.modules import ModuleCalls
 from deepscope.capture.lines.overhead_budget import TRIAL_RUNS, LineDetail, OverheadBudget, QuietLines
-from deepscope.capture.lines.scopes import Pair, Stack, StackEntry, ThreadStacks, keep_forever, sequence_number
-from deepscope.capture.lines.table import SILENT, FunctionState, ScopeTable, Slot
+from deepscope.capture.lines.scopes import SILENT, Pair, Slot, keep_forever, sequence_number
+from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.time_marks import UNPAID, TimeMarks
 
 _SILENT_CALLS, _SILENT_RUNS = 8, 256

@@ -18,8 +18,9 @@ try:
 except ImportError:  # macOS counts by process alone, Windows not at all
     getrusage = None  # type: ignore[assignment]
 
+from deepscope.capture.lines.frames import Stack, ThreadStacks
 from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.scopes import Stack, ThreadStacks, make_pair
+from deepscope.capture.lines.scopes import make_pair
 from deepscope.capture.machine_use import core_wait_ns
 from deepscope.trace.format.span_names import OffCpu, off_cpu_name, recording_name
 

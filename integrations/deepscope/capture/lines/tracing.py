@@ -18,10 +18,10 @@ from typing import Any
 
 from deepscope.capture.lines.bytecode import CodeLoop, Detail, is_resumed
 from deepscope.capture.lines.calibration import HookWork
+from deepscope.capture.lines.frames import HIDDEN, FunctionState, RecursionHeadroom, Stack
 from deepscope.capture.lines.overhead_budget import OverheadBudget
-from deepscope.capture.lines.scopes import RecursionHeadroom, Stack
 from deepscope.capture.lines.stacks import Stacks
-from deepscope.capture.lines.table import HIDDEN, FunctionState, ScopeTable
+from deepscope.capture.lines.table import ScopeTable
 from deepscope.capture.lines.time_marks import UNPAID, Pulse, begin_stretch
 
 _MANY_ALONE = 1023
