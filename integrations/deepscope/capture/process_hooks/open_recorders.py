@@ -110,25 +110,26 @@ class GiveWay:
         self._give_way = give_way
         self._thread = 0
         self._profiler: Any = None
-        """Torch's module, while its function is wrapped."""
+        """Torch's module."""
         self._prepare: Callable[..., Any] = lambda *_, **__: None
-        """That function; kept for a call that another thread had begun as we rested."""
+        """Its function; kept for a call that another thread had begun as we rested."""
+        self._is_watching = False
         self._may_be_another = True
 
     def watch(self) -> None:
         """Watch from here on; called after our own profiler was prepared."""
-        self._thread = threading.get_ident()
         from torch.autograd import profiler
 
+        self._thread = threading.get_ident()
         if hasattr(profiler, "_prepare_profiler"):
             self._profiler, self._prepare = profiler, profiler._prepare_profiler
             profiler._prepare_profiler = self
-            self._may_be_another = False
+            self._is_watching, self._may_be_another = True, False
 
     @property
     def may_be_another(self) -> bool:
         """Whether a profiler may have come up since `watch`: one has on another thread, or nobody would have told."""
-        return self._may_be_another or (self._profiler is not None and not self._is_in_place)
+        return self._may_be_another or (self._is_watching and not self._is_in_place)
 
     @property
     def _is_in_place(self) -> bool:
@@ -136,18 +137,18 @@ class GiveWay:
 
     def rest(self) -> None:
         """Watch no longer; safe to call twice."""
-        if self._profiler is None:
+        if not self._is_watching:
             return
         self._may_be_another = self.may_be_another
         if self._is_in_place:
             self._profiler._prepare_profiler = self._prepare
-        self._profiler = None
+        self._is_watching = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Stands in for torch's `_prepare_profiler`."""
         if threading.get_ident() != self._thread:
             self._may_be_another = True
-        elif self._profiler is not None:
+        elif self._is_watching:
             self.rest()
             self.is_giving_way = True
             try:
