@@ -106,16 +106,13 @@ class Resources:
         self._own_workers = WorkerClocks(code) if workers is None and options.lines else None
         self.workers = self._own_workers if workers is None else workers
         self.counters = Sampler(Machine, interval_s=options.counter_interval) if options.counters != "off" else None
-        self._provenance = ProvenanceHold() if options.compiled_lines else None
-        self._captures = CaptureHold(code) if options.compiled_lines else None
+        self._holds = (ProvenanceHold(), CaptureHold(code)) if options.compiled_lines else ()
         self._run_counters = run_counters
 
     def take(self) -> None:
         """The recorder starts: code that is compiled, or captured, from here on knows its lines."""
-        if self._provenance is not None:
-            self._provenance.take()
-        if self._captures is not None:
-            self._captures.take()
+        for hold in self._holds:
+            hold.take()
         if self._run_counters is not None:
             self._run_counters.start()
 
@@ -126,10 +123,8 @@ class Resources:
 
     def release(self) -> None:
         """No window will open any more; counters of the whole run go on."""
-        if self._provenance is not None:
-            self._provenance.release()
-        if self._captures is not None:
-            self._captures.release()
+        for hold in self._holds:
+            hold.release()
         if self._own_workers is not None:
             self._own_workers.retire()
 

@@ -1,20 +1,72 @@
-"""The comparison of torch's clock with the host's."""
+"""What the recorder's spans in an export mark: late lines become the runs that they tell of, clocks are compared."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deepscope.capture.saving.marks import ClockReadings, compared_clock, on_host_clock
+from deepscope.capture.saving.marks import (
+    ClockReadings,
+    LateRuns,
+    compared_clock,
+    on_host_clock,
+    with_late_runs,
+)
 from deepscope.trace.format.header import Clock, Header, read_header
 from deepscope.trace.format.span_names import clock_name, is_own
+from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Trace
 from deepscope.trace.read import read_trace
 from trace_builder import TraceBuilder
+
+
+def trace_of(folder: Path, *names: str, threads: list[int] | None = None) -> Trace:
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": thread, "ts": 100 * number + 50.25, "dur": 3.5}
+        for number, (name, thread) in enumerate(zip(names, threads or [2] * len(names), strict=True))
+    ]
+    path = folder / "raw.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    return read_trace(str(path))
+
+
+def test_a_trace_without_late_spans_is_left_as_it_is(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, "aten::add", "@ds:1")
+    same, runs = with_late_runs(trace, 5)
+    assert same is trace
+    assert runs == {}
+
+
+def test_each_run_gets_a_row_with_the_times_that_the_span_tells(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, "aten::add", "@dt:", "@dl:3:20250", "@dt:", "@dt:", "@dl:1,2,4:1000")
+    found, runs = with_late_runs(trace, 5)
+    assert runs == {2: LateRuns((3,), 130_000, 20_250), 5: LateRuns((1, 2, 4), 449_250, 1_000)}
+    events = found.events
+    assert events.start_ns.tolist() == [50_250, 150_250, 130_000, 350_250, 450_250, 449_250, 449_250, 449_250]
+    assert events.duration_ns.tolist() == [3_500, 3_500, 20_250, 3_500, 3_500, 1_000, 1_000, 1_000]
+    assert events.scope.tolist() == [-1, -1, 3, -1, -1, 1, 2, 4]
+    mark, line = Kind.ANNOTATION, Kind.LINE_SCOPE
+    assert events.kind.tolist() == [Kind.OPERATOR, mark, line, mark, mark, line, line, line]
+    assert np.unique(events.thread).tolist() == [0]
+
+
+def test_a_span_of_scopes_that_do_not_exist_tells_nothing(tmp_path: Path) -> None:
+    found, runs = with_late_runs(trace_of(tmp_path, "@dt:", "@dl:7:100", "@dl:x:100"), 5)
+    assert runs == {}
+    assert not (found.events.kind == Kind.OPERATOR).any()
+
+
+def test_the_moment_is_the_last_on_the_same_thread(tmp_path: Path) -> None:
+    trace = trace_of(tmp_path, "@dl:1:10", "@dt:", "@dt:", "@dl:2:10", threads=[2, 2, 3, 2])
+    _, runs = with_late_runs(trace, 5)
+    assert runs == {3: LateRuns((2,), 150_240, 10)}
+
 
 BASE = 1_790_857_026_000_000_000
 
