@@ -128,7 +128,7 @@ FULL = Header(
         places=[AuditedPlace(0, 12, "main"), AuditedPlace(1, 7, "forward")],
         gradients=[UnusedGradients(0, 1, "cleared", 4, 99, ["net"], True, True, [OperatorUse(0, "aten::mm", 2, 1)])],
         slices=[SlicedCalls(0, 1, 16, 1, [4, 16], "LSTMCell", True, [1], 99, 7, 8)],
-        same=[SameWork(1, 4096, [OperatorUse(1, "aten::triu", 1, 1)])],
+        same=[SameWork(place=1, result_bytes=4096, operators=[OperatorUse(1, "aten::triu", 1, 1)])],
     ),
 )
 PLAIN: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(FULL))

@@ -10,7 +10,7 @@ import numpy as np
 from deepscope.analysis.array_ops.selection import named, of_kind
 from deepscope.analysis.findings.facts import Facts
 from deepscope.trace.arrays import nearest_to
-from deepscope.trace.format.audit import OperatorUse
+from deepscope.trace.format.audit import LineWork, OperatorUse
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
@@ -69,12 +69,10 @@ def usual_ns(time_ns: Int64, step: Int64) -> int:
     return int(np.minimum(by_step, 2 * by_step[(len(by_step) - 1) // 2]).sum()) if len(by_step) else 0
 
 
-def both_passes_ns(
-    facts: Facts, forward: Iterable[OperatorUse], backward: Iterable[OperatorUse], *, each_ns: int = 0
-) -> int:
+def both_passes_ns(facts: Facts, work: LineWork, *, each_ns: int = 0) -> int:
     """`unused_ns` of forward and of backward work."""
-    forward_ns = unused_ns(facts, forward, backward=False, each_ns=each_ns)
-    return forward_ns + unused_ns(facts, backward, backward=True, each_ns=each_ns)
+    forward_ns = unused_ns(facts, work.operators, backward=False, each_ns=each_ns)
+    return forward_ns + unused_ns(facts, work.backward, backward=True, each_ns=each_ns)
 
 
 def _name(facts: Facts, event: int) -> str:

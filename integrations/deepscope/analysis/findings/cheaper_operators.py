@@ -125,7 +125,7 @@ def _advice(kind: OperatorChoice) -> _Advice:
 
 def _find(facts: Facts) -> Iterator[Finding]:
     for one in facts.audit.cheaper:
-        work_ns = _work_ns(facts, one)
+        work_ns = both_passes_ns(facts, one)
         message, remedy = _advice(one.kind)
         if one.module:
             remedy = _OF_LIBRARY.format(module=one.module)
@@ -142,7 +142,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 needed=one.needed,
                 rows=f"{prod(one.shape[:-1]):,}",
                 different=f"{one.different:,}",
-                operators=sum(use.unused for use in one.operators) // max(one.times, 1),
+                operators=one.unused_calls // max(one.times, 1),
                 others=_as_at(facts, one.others),
             ),
             evidence={"work_ns": work_ns, "needed_ratio": round(one.needed, 3), "calls_per_step": one.times},
@@ -155,12 +155,8 @@ def counted_classes_ns(facts: Facts) -> Counter[int]:
     found: Counter[int] = Counter()
     for one in facts.audit.cheaper:
         if one.kind == "classes":
-            found[facts.audited_line(one.place)] += _saved_ns(one, _work_ns(facts, one))
+            found[facts.audited_line(one.place)] += _saved_ns(one, both_passes_ns(facts, one))
     return found
-
-
-def _work_ns(facts: Facts, one: CheaperOperator) -> int:
-    return both_passes_ns(facts, one.operators, one.backward)
 
 
 def _saved_ns(one: CheaperOperator, work_ns: int) -> int:

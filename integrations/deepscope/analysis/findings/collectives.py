@@ -191,8 +191,7 @@ def _find_small_collectives(facts: Facts) -> Iterator[Finding]:
         if saving < SMALL_COLLECTIVES_WORTH * facts.wall_ns:
             continue
         evidence: Evidence = {
-            "collectives": int(count[line]),
-            "collectives_per_step": facts.per_step(int(count[line])),
+            **facts.counted("collectives", int(count[line])),
             "collective_usual_us": round(usual / 1000, 1),
             "exposed_ns": int(exposed[line]),
         }
@@ -278,8 +277,7 @@ def _find_exposed_collectives(facts: Facts) -> Iterator[Finding]:
             evidence={
                 "exposed_ns": int(exposed[line]),
                 "collective_ns": int(length[line]),
-                "collectives": int(count[line]),
-                "collectives_per_step": facts.per_step(int(count[line])),
+                **facts.counted("collectives", int(count[line])),
             },
             saving_ns=int(saving[line]),
             remedy=(_SEND_LESS if in_backward else _REMEDIES[CollectiveKind(int(kinds.argmax()))])

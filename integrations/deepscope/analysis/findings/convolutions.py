@@ -52,8 +52,7 @@ def _find_layout_conversions(facts: Facts) -> Iterator[Finding]:
             message="tensors are converted from one memory format to the other around convolutions",
             evidence={
                 "converting_ns": int(converting[line]),
-                "conversions": int(count[line]),
-                "conversions_per_step": facts.per_step(int(count[line])),
+                **facts.counted("conversions", int(count[line])),
             },
             saving_ns=0,
             severity=severity_of(int(spent_of_wall[line]), facts.wall_ns),
@@ -165,8 +164,7 @@ def _find_changing_shapes(facts: Facts) -> Iterator[Finding]:
         place = line if line < facts.lines else -1
         evidence: Evidence = {
             "searching_ns": int(spent[line]),
-            "searches": int(count[line]),
-            "searches_per_step": facts.per_step(int(count[line])),
+            **facts.counted("searches", int(count[line])),
         }
         if shapes := _shapes(facts, found[location == place]):
             evidence["shapes"] = shapes

@@ -66,8 +66,7 @@ def _find_device_sync(facts: Facts) -> Iterator[Finding]:
             message=_MESSAGES[cause],
             evidence={
                 "wait_ns": int(waited[line]),
-                "waits": int(count[line]),
-                "waits_per_step": facts.per_step(int(count[line])),
+                **facts.counted("waits", int(count[line])),
                 "device_idle_after_ns": int(saving[line]),
             },
             saving_ns=int(saving[line]),

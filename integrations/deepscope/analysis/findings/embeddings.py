@@ -45,7 +45,7 @@ def _padded_shares(facts: Facts) -> dict[int, float]:
 def _find_padded_batches(facts: Facts) -> Iterator[Finding]:
     for one in facts.audit.padding:
         share = min(one.padded / one.positions, 1.0)
-        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        work_ns = both_passes_ns(facts, one)
         if share < LEAST_SHARE:
             continue
         yield from PADDED_BATCHES.found_at(

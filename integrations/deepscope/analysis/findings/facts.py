@@ -28,6 +28,7 @@ from deepscope.analysis.findings.waits_by_cause import (
 )
 from deepscope.analysis.numbers.work import HostTimeline, timeline
 from deepscope.analysis.tables.counters import Level, levels
+from deepscope.records import Evidence
 from deepscope.records.source_files import base_name
 from deepscope.trace.arrays import distinct_values, nearest_to, pick
 from deepscope.trace.format.audit import FORMAT, AuditAccount
@@ -95,6 +96,10 @@ class Facts:
     def per_step(self, count: float) -> float:
         """The count in one step, to one decimal; in the whole where there are no steps."""
         return round(count / max(self.steps, 1), 1)
+
+    def counted(self, name: str, count: int) -> Evidence:
+        """The figures of a count: in the whole and in one step."""
+        return {name: count, f"{name}_per_step": self.per_step(count)}
 
     @cached_property
     def wall_with_cores_ns(self) -> int:

@@ -83,8 +83,7 @@ def _find_tiny_kernels(facts: Facts) -> Iterator[Finding]:
             location=line,
             message="the device runs these kernels faster than the CPU launches them, and is idle before each",
             evidence={
-                "kernels": int(count[line]),
-                "kernels_per_step": facts.per_step(int(count[line])),
+                **facts.counted("kernels", int(count[line])),
                 "kernel_mean_us": round(float(duration[line] / count[line]) / 1000, 2),
                 "idle_before_ns": int(gaps[line]),
             },

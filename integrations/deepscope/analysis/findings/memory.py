@@ -188,8 +188,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             + (f" (module {block})" if block else ""),
             evidence={
                 "recomputed_ns": int(spent[line]),
-                "recomputations": int(calls[line]),
-                "recomputations_per_step": facts.per_step(int(calls[line])),
+                **facts.counted("recomputations", int(calls[line])),
             },
             saving_ns=int(spent[line]),
             remedy="If memory allows, checkpoint fewer blocks or none, or keep what is expensive to compute "

@@ -81,8 +81,7 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
             message="the training thread prints or logs in every step, and nothing else goes on meanwhile",
             evidence={
                 "logging_ns": int(spent[line]),
-                "runs": int(runs[line]),
-                "runs_per_step": facts.per_step(int(runs[line])),
+                **facts.counted("runs", int(runs[line])),
             },
             saving_ns=int(saving[line]),
             remedy=_remedy(by_lightning=by_lightning, computes=computes),
@@ -143,8 +142,7 @@ def _find_metrics(facts: Facts) -> Iterator[Finding]:
             message="a metric computes its value for each batch, besides gathering what the epoch's value needs",
             evidence={
                 "metric_ns": int(spent[number]),
-                "runs": int(runs[number]),
-                "runs_per_step": facts.per_step(int(runs[number])),
+                **facts.counted("runs", int(runs[number])),
             },
             saving_ns=int(spent[number]) // 2,
             remedy=_METRIC_REMEDY,

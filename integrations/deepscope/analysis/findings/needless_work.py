@@ -94,7 +94,7 @@ def _find_unused_graphs(facts: Facts) -> Iterator[Finding]:
             f"{bytes_text(one.result_bytes) or '0B'} of results, and no backward pass goes through it",
             evidence={
                 "forward_ns": forward_ns,
-                "operators_per_step": sum(use.unused for use in one.operators),
+                "operators_per_step": one.unused_calls,
                 "result_bytes_per_step": one.result_bytes,
             },
             saving_ns=int(_SHARE * forward_ns),
@@ -152,7 +152,7 @@ _OTHER = "Look for an operator that does both in one (`torch.cdist`, `@`, `torch
 def _find_broadcasts(facts: Facts) -> Iterator[Finding]:
     partly_read = {one.place for one in facts.audit.partly_read}  # whose time DS037 claims
     for one in (row for row in facts.audit.broadcasts if row.place not in partly_read):
-        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        work_ns = both_passes_ns(facts, one)
         names = [name.removeprefix("aten::") for name in (one.name, one.reduction)]
         yield from BROADCASTS.found_at(
             facts,

@@ -124,7 +124,7 @@ _SHARE = 0.5
 
 def _find_double_precision(facts: Facts) -> Iterator[Finding]:
     for one in facts.audit.double:
-        double_ns = both_passes_ns(facts, one.operators, one.backward)
+        double_ns = both_passes_ns(facts, one)
         saving_ns = int(_SHARE * double_ns)
         elsewhere = f" and goes on at {one.lines - 1} more line{'s' * (one.lines > 2)}" if one.lines > 1 else ""
         yield from DOUBLE_PRECISION.found_at(
@@ -198,8 +198,7 @@ def _find_repeated_casts(facts: Facts) -> Iterator[Finding]:
             message="the same parameters are cast to a lower precision over and over" + module,
             evidence={
                 "casting_ns": int(casting[line]),
-                "casts": int(count[line]),
-                "casts_per_step": facts.per_step(int(count[line])),
+                **facts.counted("casts", int(count[line])),
             },
             saving_ns=int(saving[line]),
             remedy=(_FROZEN if is_frozen else _AGAIN) + option,

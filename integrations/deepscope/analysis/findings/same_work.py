@@ -78,7 +78,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             evidence={
                 "same_ns": one.saving_ns,
                 **({"built_ns": one.built_ns} if one.built_ns else {}),
-                "operators_per_step": sum(use.unused for use in one.work.operators),
+                "operators_per_step": one.work.unused_calls,
                 "result_bytes_per_step": one.work.result_bytes,
             },
             remedy=_remedy(one.work),
@@ -105,7 +105,7 @@ def _find_epochs(facts: Facts, one: _Same) -> Iterator[Finding]:
         f"({unused_names(one.work.operators)}): what it gives for a sample is the same in each epoch",
         evidence={
             "same_ns": one.saving_ns,
-            "operators_per_step": sum(use.unused for use in one.work.operators),
+            "operators_per_step": one.work.unused_calls,
             "result_bytes_per_step": one.work.result_bytes,
             "stored_bytes_per_step": one.work.stored_bytes,
         },
@@ -135,7 +135,7 @@ def _loads_at_random(facts: Facts) -> bool:
 
 def _find_prefixes(facts: Facts) -> Iterator[Finding]:
     for one in facts.audit.prefixes:
-        work_ns = both_passes_ns(facts, one.operators, one.backward)
+        work_ns = both_passes_ns(facts, one)
         yield from RULE.found_at(
             facts,
             one.place,
@@ -146,7 +146,7 @@ def _find_prefixes(facts: Facts) -> Iterator[Finding]:
             evidence={
                 "same_ns": int((1 - one.needed) * work_ns),
                 "work_ns": work_ns,
-                "operators_per_step": sum(use.unused for use in one.operators),
+                "operators_per_step": one.unused_calls,
             },
             remedy="Compute for the new positions alone: attention with the keys and values of the others kept (a KV "
             "cache; `use_cache=True` in transformers), recurrent layers with their last state.",

@@ -71,8 +71,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             + (f" (module {module})" if module else ""),
             evidence={
                 "passes_ns": int(passes_by_line[line]),
-                "attentions": int(count[line]),
-                "attentions_per_step": facts.per_step(int(count[line])),
+                **facts.counted("attentions", int(count[line])),
             },
             saving_ns=int(saving_by_line[line]),
             remedy="Call `torch.nn.functional.scaled_dot_product_attention`, which does all of it in one kernel"

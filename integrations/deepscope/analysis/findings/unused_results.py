@@ -29,7 +29,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
 
 def _find_unused_results(facts: Facts) -> Iterator[Finding]:
     for one in facts.audit.results:
-        saving_ns = both_passes_ns(facts, one.operators, one.backward)
+        saving_ns = both_passes_ns(facts, one)
         if one.is_number and facts.audited_line(one.place) in looping_lines(facts):
             continue  # whose time DS007 claims
         if one.module in _RECURRENT and not one.whole:
@@ -93,7 +93,7 @@ def _find_partly_read(facts: Facts) -> Iterator[Finding]:
     for one in facts.audit.partly_read:
         if one.is_loaded:
             continue  # DS003 tells it
-        work_ns = both_passes_ns(facts, one.operators, one.backward, each_ns=_CALL_NS)
+        work_ns = both_passes_ns(facts, one, each_ns=_CALL_NS)
         saving_ns = int(max(1 - one.read_rows / one.rows, 0.0) * work_ns * (1 - padded_share(facts, one.place)))
         yield from RULE.found_at(
             facts,
@@ -106,7 +106,7 @@ def _find_partly_read(facts: Facts) -> Iterator[Finding]:
                 "work_ns": work_ns,
                 "rows": one.rows,
                 "read_rows": one.read_rows,
-                "operators_per_step": sum(use.unused for use in one.operators),
+                "operators_per_step": one.unused_calls,
                 "result_bytes_per_step": one.result_bytes,
             },
             remedy=_partly_read_remedy(facts, one),

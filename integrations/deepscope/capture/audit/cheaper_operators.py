@@ -11,14 +11,14 @@ import torch
 
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.flow import Flow, Observer
-from deepscope.capture.audit.operator_calls import OperatorCall, is_strided, key_of, keys_of, tensors_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_strided, key_of, keys_of, tensors_of
 from deepscope.capture.audit.operator_rows import reads_shape_alone
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import CheaperOperator, OperatorChoice
 
 PRODUCTS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2), "aten::mv": (0, 1)}
 """Which arguments of a product are multiplied."""
-_CHAINED = frozenset({"aten::mm", "aten::bmm"})
+_CHAINED = aten("mm bmm")
 _INVERSE = "aten::linalg_inv_ex"
 _EIGENVALUES = "aten::linalg_eig"
 _VECTORS = {"aten::_linalg_svd": (0, 2), "aten::_linalg_eigh": (1,), _EIGENVALUES: (1,)}

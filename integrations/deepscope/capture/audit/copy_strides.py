@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.operator_calls import OperatorCall, key_of, tensors_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, key_of, tensors_of
 
 Strides = tuple[int, ...]
 _View = tuple[int, tuple[int, ...], Strides, int]
@@ -17,10 +17,10 @@ _View = tuple[int, tuple[int, ...], Strides, int]
 
 _LEAST_RUN = 64
 """Operators by element are as fast on an expanded tensor if so many of its elements lie in a row."""
-_PRODUCTS = frozenset(f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm"))
+_PRODUCTS = aten("mm addmm bmm baddbmm")
 _ATTENTION = "aten::_scaled_dot_product_"
 _ARITHMETIC = frozenset(f"aten::{name}{tail}" for name in ("add", "sub", "mul", "div") for tail in ("", "_"))
-_BY_PLACE = frozenset({"aten::as_strided"})
+_BY_PLACE = aten("as_strided")
 """Views whose arguments say where in the storage they are."""
 _POINTWISE = getattr(torch.Tag, "pointwise", None)
 

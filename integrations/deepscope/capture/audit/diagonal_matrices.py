@@ -16,6 +16,7 @@ from deepscope.capture.audit.cheaper_operators import PRODUCTS, Choice
 from deepscope.capture.audit.flow import Flow, Observer
 from deepscope.capture.audit.operator_calls import (
     OperatorCall,
+    aten,
     covers_storage,
     is_strided,
     key_of,
@@ -32,22 +33,17 @@ _SOLVERS = {
     "aten::cholesky_solve": (1, 0),
 }
 """Where each has its matrix, and the other sides."""
-_FACTORS = frozenset(
-    f"aten::{name}"
-    for name in ("linalg_cholesky_ex", "cholesky", "linalg_inv_ex", "cholesky_inverse", "linalg_matrix_exp")
-)
+_FACTORS = aten("linalg_cholesky_ex cholesky linalg_inv_ex cholesky_inverse linalg_matrix_exp")
 """Their results are diagonal, too."""
-_NUMBERS = frozenset(
-    f"aten::{name}" for name in ("_linalg_det", "_linalg_slogdet", "_linalg_eigh", "_linalg_svd", "linalg_lu_factor_ex")
-)
-_KEEPING = frozenset(f"aten::{name}" for name in ("neg", "sqrt", "square", "abs", "relu", "clone", "_to_copy", "tril"))
+_NUMBERS = aten("_linalg_det _linalg_slogdet _linalg_eigh _linalg_svd linalg_lu_factor_ex")
+_KEEPING = aten("neg sqrt square abs relu clone _to_copy tril")
 """By element, where zeros stay zeros; with no other tensor."""
-_SCALING, _SUMS = frozenset({"aten::mul", "aten::div"}), frozenset({"aten::add", "aten::sub"})
-_REDUCTIONS = frozenset(f"aten::{name}" for name in ("all", "any", "sum", "mean", "amax", "amin", "max", "min", "norm"))
+_SCALING, _SUMS = aten("mul div"), aten("add sub")
+_REDUCTIONS = aten("all any sum mean amax amin max min norm")
 _ASKING = frozenset({*PRODUCTS, *_SOLVERS, *_FACTORS, *_NUMBERS, *_SCALING})
 """Of the matrices that they are given it is seen whether they are diagonal."""
-_DIAGONALS = frozenset({"aten::diag_embed", "aten::diag"})
-_CHAINED = frozenset({"aten::mm", "aten::bmm"})
+_DIAGONALS = aten("diag_embed diag")
+_CHAINED = aten("mm bmm")
 _EYE, _POWER = "aten::eye", "aten::pow"
 
 _MOST_ELEMENTS = 1 << 22

@@ -19,6 +19,7 @@ from deepscope.capture.audit.call_paths import CallSite
 from deepscope.capture.audit.operator_calls import (
     OperatorCall,
     OperatorSchema,
+    aten,
     covers_storage,
     is_plain,
     key_of,
@@ -30,7 +31,7 @@ from deepscope.capture.audit.operator_calls import (
 )
 
 _DOUBLE = frozenset({torch.float64, torch.complex128})
-_ONE_HOT = frozenset({"aten::scatter", "aten::scatter_"})
+_ONE_HOT = aten("scatter scatter_")
 
 
 class Operation:

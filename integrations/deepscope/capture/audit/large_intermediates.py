@@ -10,7 +10,7 @@ import torch
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, is_plain, key_of, tensors_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_plain, key_of, tensors_of
 from deepscope.capture.audit.operator_rows import MATRIX_PRODUCTS
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import Broadcast
@@ -19,33 +19,13 @@ _TIMES = 8
 """So much larger than the arguments, and than what it is reduced to."""
 _TIMES_OF_DIFFERENCES = 2
 """Distances in a few dimensions are not so much smaller than differences, and need none."""
-_REDUCTIONS = frozenset(
-    f"aten::{name}"
-    for name in [
-        "sum",
-        "mean",
-        "amax",
-        "amin",
-        "max",
-        "min",
-        "any",
-        "all",
-        "norm",
-        "linalg_vector_norm",
-        "logsumexp",
-        "argmax",
-        "argmin",
-        "prod",
-        "var",
-        "std",
-    ]
-)
-_OF_SUMS = frozenset(f"aten::{name}" for name in ["amax", "amin", "max", "min", "logsumexp", "argmax", "argmin"])
+_REDUCTIONS = aten("sum mean amax amin max min any all norm linalg_vector_norm logsumexp argmax argmin prod var std")
+_OF_SUMS = aten("amax amin max min logsumexp argmax argmin")
 """Of sums of all pairs no operator of torch computes these (Viterbi, conditional random fields)."""
-_COMPARISONS = frozenset(f"aten::{name}" for name in ["eq", "ne", "lt", "le", "gt", "ge"])
+_COMPARISONS = aten("eq ne lt le gt ge")
 _REPEAT = "aten::repeat"
 _RANDOM = ("rand", "bernoulli", "dropout")
-_BROADCASTING = frozenset(f"aten::{name}" for name in ["add", "sub", "mul", "div", "minimum", "maximum"]) | _COMPARISONS
+_BROADCASTING = aten("add sub mul div minimum maximum") | _COMPARISONS
 
 
 _Groups = dict[tuple[int, str], dict[int, set[int]]]
@@ -155,12 +135,8 @@ _MOST_OF = 0.8
 _LEFT = 0.75
 """What counting all numbers at once takes, in comparisons of two tensors with one, and the counts of both."""
 _LEAST_LEFT = 0.05
-_COMBINED = frozenset(
-    f"aten::{name}"
-    for name in ("bitwise_and", "bitwise_or", "bitwise_not", "logical_and", "logical_or", "logical_not", "mul",
-                 "_to_copy", "__and__", "__or__")
-)  # fmt: skip
-_COUNTED = frozenset(f"aten::{name}" for name in ("sum", "mean", "any", "count_nonzero"))
+_COMBINED = aten("bitwise_and bitwise_or bitwise_not logical_and logical_or logical_not mul _to_copy __and__ __or__")
+_COUNTED = aten("sum mean any count_nonzero")
 
 
 class ClassMasks(Observer[frozenset[int]]):

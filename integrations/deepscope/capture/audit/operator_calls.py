@@ -10,17 +10,23 @@ import torch
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.call_paths import CallSite
 
+
+def aten(names: str) -> frozenset[str]:
+    """The operators `aten::…` of these names."""
+    return frozenset(f"aten::{name}" for name in names.split())
+
+
 _OF_TORCH = frozenset({"aten", "prims", "prim", "profiler", "inductor_prims", "quantized", "torchvision"})
 """Namespaces of operators that do nothing but what their schema says."""
-_TO_HOST = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero", "aten::item"})
-_REPLACING = frozenset({"aten::zero_", "aten::_foreach_zero_", "aten::fill_", "aten::copy_", "aten::normal_"})
+_TO_HOST = aten("_local_scalar_dense equal is_nonzero item")
+_REPLACING = aten("zero_ _foreach_zero_ fill_ copy_ normal_")
 """What stood in the tensor before does not matter to them."""
 _RANDOM = torch.Tag.nondeterministic_seeded
 _STATISTICS, _TRAINS = slice(3, 5), 5
 """Among the arguments of a batch norm: its statistics, and whether it trains."""
 _DROPOUT = "dropout_p"
 _BY_ELEMENT = ("aten::_foreach_", "aten::_fused_", "aten::_amp_foreach_")
-_REBINDING = frozenset({"aten::set_", "aten::resize_", "aten::set_data"})
+_REBINDING = aten("set_ resize_ set_data")
 
 
 class OperatorSchema(NamedTuple):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.operator_calls import OperatorCall, is_plain
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_plain
 
 Sizes = tuple[int, ...]
 Places = npt.NDArray[np.int64]
@@ -22,28 +22,12 @@ MOST = 1 << 22
 _FINE = 1 << 20
 """Of so small a result by element each element is a row, of larger ones what lies along the last dimension."""
 _POINTWISE = getattr(torch.Tag, "pointwise", None)
-_BY_ELEMENT = frozenset(
-    f"aten::{name}"
-    for name in (
-        "_to_copy",
-        "clone",
-        "native_dropout",
-        "masked_fill",
-        "threshold",
-        "hardtanh",
-        "hardswish",
-        "elu",
-        "leaky_relu",
-    )
-)
+_BY_ELEMENT = aten("_to_copy clone native_dropout masked_fill threshold hardtanh hardswish elu leaky_relu")
 """Operators by element that some versions of torch do not tag as such."""
-MATRIX_PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"})
-_NORMS = frozenset({"aten::native_layer_norm", "aten::_fused_rms_norm"})
-_SOFTMAX = frozenset({"aten::_softmax", "aten::_log_softmax"})
-_REDUCTIONS = frozenset(
-    f"aten::{name}"
-    for name in ("mean", "sum", "prod", "amax", "amin", "argmax", "logsumexp", "var", "linalg_vector_norm")
-)
+MATRIX_PRODUCTS = aten("mm addmm bmm baddbmm")
+_NORMS = aten("native_layer_norm _fused_rms_norm")
+_SOFTMAX = aten("_softmax _log_softmax")
+_REDUCTIONS = aten("mean sum prod amax amin argmax logsumexp var linalg_vector_norm")
 _ATTENTION = "aten::_scaled_dot_product_"
 _RESIZING = ("aten::upsample_", "aten::_upsample_")
 _RESIZED_DIMENSIONS = 2
@@ -135,8 +119,8 @@ def _expanded(argument: torch.Tensor, shape: Sizes) -> tuple[Sizes, Sizes] | Non
     return shape, tuple(0 if size == 1 else stride for size, stride in zip(sizes, strides, strict=True))
 
 
-_TAKING = frozenset({"aten::index", "aten::index_select", "aten::gather"})
-_LOSSES = frozenset({"aten::nll_loss_forward", "aten::nll_loss2d_forward"})
+_TAKING = aten("index index_select gather")
+_LOSSES = aten("nll_loss_forward nll_loss2d_forward")
 
 
 class Taken(NamedTuple):

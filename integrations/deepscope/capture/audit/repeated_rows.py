@@ -14,13 +14,13 @@ import torch
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, is_strided, key_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_strided, key_of
 from deepscope.capture.audit.step_work import BYTE, CALL, StepWork
 
 _FACTORS = {"aten::mm": (0, 1), "aten::addmm": (1, 2), "aten::bmm": (0, 1), "aten::linear": (0, 1)}
 """Which arguments of a product are the input and the weight."""
-_JOINING = frozenset({"aten::cat", "aten::stack"})
-_COPYING = frozenset({"aten::clone", "aten::_to_copy"})
+_JOINING = aten("cat stack")
+_COPYING = aten("clone _to_copy")
 _MOST_SIDE_BY_SIDE = 4
 """So many gathered rows are read as one (`h[edges].flatten(1)`)."""
 _FLOP = 1 / 120

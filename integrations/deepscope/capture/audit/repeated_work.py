@@ -11,7 +11,7 @@ import torch
 from deepscope.capture.audit.call_paths import CallPath
 from deepscope.capture.audit.constants import Value, computed_value
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, key_of, keys_of, tensors_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, key_of, keys_of, tensors_of
 from deepscope.capture.audit.step_work import AutogradGraph, StepWork
 from deepscope.trace.format.audit import PrefixWork, SameWork
 
@@ -196,7 +196,7 @@ def _in_first_step(work: StepWork, numbers: Set[int]) -> set[int]:
 
 
 _CAT = "aten::cat"
-_PRODUCTS = frozenset({"aten::mm", "aten::addmm"})
+_PRODUCTS = aten("mm addmm")
 _LAYERS = _PRODUCTS | {"aten::embedding", "aten::convolution", "aten::mkldnn_rnn_layer"}
 """They compute each position with parameters; of a product the positions are the rows."""
 FEWEST_JOINED = 8

@@ -361,7 +361,14 @@ def partly_used_samples(work: StepWork, partly: Mapping[int, PartlyRead]) -> lis
         read_rows, rows = one.outermost
         if operation.site.is_loading and paths[operation.site.path] and read_rows <= _FEW * rows:
             place = work.places.number_of(paths[operation.site.path][-1])
-            row = PartlyReadResults(place, place, rows, read_rows, result_bytes=operation.result_bytes, is_loaded=True)
+            row = PartlyReadResults(
+                place=place,
+                first=place,
+                rows=rows,
+                read_rows=read_rows,
+                result_bytes=operation.result_bytes,
+                is_loaded=True,
+            )
             if place not in found or found[place].result_bytes < row.result_bytes:
                 found[place] = row
     return sorted(found.values(), key=lambda one: -one.result_bytes)

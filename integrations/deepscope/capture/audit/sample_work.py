@@ -15,6 +15,7 @@ from deepscope.capture.audit.constants import bytes_of
 from deepscope.capture.audit.flow import Flow, Observer
 from deepscope.capture.audit.operator_calls import (
     OperatorCall,
+    aten,
     covers_storage,
     key_of,
     keys_of,
@@ -25,11 +26,11 @@ from deepscope.capture.audit.step_work import StepWork
 from deepscope.capture.memory_holders import tensors_in
 from deepscope.trace.format.audit import SameWork
 
-_COPIES = frozenset({"aten::_to_copy", "aten::copy_", "aten::clone"})
+_COPIES = aten("_to_copy copy_ clone")
 _UNDEFINED = ("aten::empty", "aten::new_empty")
-_PRODUCTS = frozenset({"aten::mm", "aten::addmm", "aten::mv", "aten::addmv", "aten::dot", "aten::_euclidean_dist"})
+_PRODUCTS = aten("mm addmm mv addmv dot _euclidean_dist")
 """Of rows with rows: two tensors of samples give something of each pair of samples."""
-_BATCHED_PRODUCTS = frozenset({"aten::bmm", "aten::baddbmm", "aten::_cdist_forward"})
+_BATCHED_PRODUCTS = aten("bmm baddbmm _cdist_forward")
 _JOINING = "aten::cat"
 
 Draw = tuple[int, ...]

@@ -14,14 +14,14 @@ from torch import nn
 
 from deepscope.capture.audit.call_paths import CallSite, PathEntry
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, key_of, tensors_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, key_of, tensors_of
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import AlikeModules, SlicedCalls
 
-_SLICING = frozenset({"aten::select", "aten::slice", "aten::unbind", "aten::split", "aten::split_with_sizes"})
-_AS_ONE = frozenset({"aten::cat", "aten::stack"})
+_SLICING = aten("select slice unbind split split_with_sizes")
+_AS_ONE = aten("cat stack")
 """They take many slices at once."""
-_COPYING = frozenset({"aten::clone", "aten::_to_copy", "aten::_unsafe_view"})
+_COPYING = aten("clone _to_copy _unsafe_view")
 """What they return is the slice still."""
 _FEWEST = 4
 """Slices in a dimension, or modules that are called from one line."""

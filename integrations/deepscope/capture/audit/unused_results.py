@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from deepscope.capture.audit.call_paths import CallPath, outermost_of, wholly
 from deepscope.capture.audit.flow import Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, is_plain, is_strided, key_of, tensors_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_plain, is_strided, key_of, tensors_of
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import DoubleWork, UnusedResults
 
 _READ = "aten::_local_scalar_dense"
-_JOINS = frozenset({"aten::cat", "aten::stack"})
+_JOINS = aten("cat stack")
 _MOST_PLACES = 10_000
 
 

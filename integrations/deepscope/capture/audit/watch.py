@@ -23,7 +23,7 @@ from deepscope.capture.audit.flow import Flow, Observer
 from deepscope.capture.audit.gradients import Gradient, Gradients
 from deepscope.capture.audit.hooks import UnseenUses
 from deepscope.capture.audit.large_intermediates import ClassMasks
-from deepscope.capture.audit.operator_calls import OperatorCall, tensors_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, tensors_of
 from deepscope.capture.audit.repeated_rows import RepeatedRows
 from deepscope.capture.audit.repeated_work import Repeats, Reruns
 from deepscope.capture.audit.row_reads import RowReads
@@ -37,9 +37,9 @@ from deepscope.capture.process_hooks.live_objects import live_objects
 from deepscope.errors import RecorderError
 
 _MOST_OPERATORS = 500_000
-_NORMS = frozenset({"aten::_foreach_norm", "aten::linalg_vector_norm", "aten::norm"})
-_FROM_PYTHON = frozenset({"aten::lift_fresh"})
-_ZEROING = frozenset({"aten::zero_", "aten::_foreach_zero_"})
+_NORMS = aten("_foreach_norm linalg_vector_norm norm")
+_FROM_PYTHON = aten("lift_fresh")
+_ZEROING = aten("zero_ _foreach_zero_")
 
 
 class Watch:

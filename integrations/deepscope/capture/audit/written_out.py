@@ -12,15 +12,15 @@ import torch
 from deepscope.capture.audit.call_paths import PathEntry
 from deepscope.capture.audit.cheaper_operators import OF_LIBRARIES, Choice
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, is_strided, key_of, keys_of, tensors_of
+from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_strided, key_of, keys_of, tensors_of
 from deepscope.capture.audit.operator_rows import reads_shape_alone
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import OperatorChoice
 
 _SOFTMAX, _LOG_SOFTMAX, _LOG = "aten::_softmax", "aten::_log_softmax", "aten::log"
-_COPIES = frozenset({"aten::clone", "aten::_to_copy"})
-_SCALES = frozenset({"aten::mul", "aten::div"})
-_ADDITIONS = frozenset({"aten::add", "aten::sub"})
+_COPIES = aten("clone _to_copy")
+_SCALES = aten("mul div")
+_ADDITIONS = aten("add sub")
 _SECOND = 0.05
 """Nothing is left of what is done for nothing."""
 _NEEDED: dict[OperatorChoice, float] = {
@@ -187,7 +187,7 @@ _SIGNATURES = (
         for needs, one_of in (("sub mean", _SPREADS), ("sub var_mean", frozenset({"sqrt", "rsqrt"})))
     ),
 )
-_SUMS = frozenset({"aten::sum", "aten::mean"})
+_SUMS = aten("sum mean")
 
 _Function = tuple[tuple[PathEntry, ...], object, int]
 """The lines that lead to a running function, its code, and the `id` of the innermost module around it."""

@@ -63,6 +63,22 @@ class OperatorUse(msgspec.Struct, array_like=True, frozen=True):
         return min(self.unused / max(self.times, 1), 1.0) if self.part is None else self.part
 
 
+class LineWork(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Work of one step, by the line that stands for it."""
+
+    place: Count
+    result_bytes: Count = 0
+    operators: list[OperatorUse] = []
+    """Of the forward work at its lines, whoever called it; the class tells which of it is `unused`."""
+    backward: list[OperatorUse] = []
+    """The same of backward work."""
+
+    @property
+    def unused_calls(self) -> int:
+        """How many calls of forward operators are `unused`."""
+        return sum(use.unused for use in self.operators)
+
+
 class UnusedGradients(msgspec.Struct, frozen=True, omit_defaults=True):
     """Gradients that one backward pass of a step computed and nobody used."""
 
@@ -131,16 +147,14 @@ class AlikeModules(msgspec.Struct, frozen=True, omit_defaults=True):
     """Called in one step from that line, forward and backward."""
 
 
-class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
+class SameWork(LineWork, frozen=True, omit_defaults=True):
     """What a function computes in each step anew, though it is the same; or one step more than once (`again`); or each
-    epoch (`of_batch`)."""
+    epoch (`of_batch`); `unused` are the operators that compute the same.
 
-    place: Count
-    """Its line that writes most of it; of what a step computes again, the outermost line below which all is such."""
-    result_bytes: Count = 0
-    """Of one step."""
-    operators: list[OperatorUse] = []
-    """Of its forward work; `unused` are those that compute the same."""
+    `place` is its line that writes most of it; of what a step computes again, the outermost line below which all is
+    such. `backward` is all of these lines' backward work, a part of which is of what is computed again.
+    """
+
     given: bool = False
     """Whether some of it is computed from a tensor that is no parameter and no buffer."""
     built: list[Count] = []
@@ -154,8 +168,6 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     rerun: bool = False
     """Whether a differentiated pass was the earlier one, and no backward pass goes through this one; parameters may
     have been updated in between."""
-    backward: list[OperatorUse] = []
-    """Of backward work of these lines, all of it; a part of it is of what is computed again."""
     of_batch: bool = False
     """Whether it is the same of a sample whenever that comes: computed of the loader's batch and of what no step
     changes, and used by what is differentiated."""
@@ -163,11 +175,12 @@ class SameWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of this, how much of its results in one step other work reads."""
 
 
-class PrefixWork(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a loop computes in one step for all that it has joined so far, again each time that it joins more to it."""
+class PrefixWork(LineWork, frozen=True, omit_defaults=True):
+    """What a loop computes in one step for all that it has joined so far, again each time that it joins more to it.
 
-    place: Count
-    """The line of the loop that computes most."""
+    `place` is the line of the loop that computes most; `unused` are the operators that go through all positions.
+    """
+
     times: Count
     """How often it does so."""
     shortest: Count = 0
@@ -175,39 +188,33 @@ class PrefixWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """How long what it has joined is at first, and in the end."""
     needed: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
     """The share of all positions that are new."""
-    operators: list[OperatorUse] = []
-    """Of the forward work at these lines; `unused` are those of all positions."""
-    backward: list[OperatorUse] = []
-    """The same of backward work."""
 
 
-class UnusedResults(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one step computes forward and nobody uses, or nobody but the line that reads it as a number."""
+class UnusedResults(LineWork, frozen=True, omit_defaults=True):
+    """What one step computes forward and nobody uses (`unused`), or nobody but the line that reads it as a number.
 
-    place: Count
-    """The outermost line below which nothing is used, else a line of which something is."""
+    `place` is the outermost line below which nothing is used, else a line of which something is; `backward` is the work
+    for derivatives, and what differentiates them once more.
+    """
+
     whole: bool = False
     """Whether nothing of `place` is used."""
     module: str = ""
     """The class of the module that computes most of it."""
-    result_bytes: Count = 0
-    operators: list[OperatorUse] = []
-    """Of the forward work at these lines; `unused` are those that nobody uses."""
     is_number: bool = False
     """Whether a line reads it as a number (`.item()`)."""
     derivatives: Count = 0
     """How many derivatives it is (`torch.autograd.grad`); 0 for what is computed forward."""
     all_derivatives: Count = 0
     """Of so many that the line takes."""
-    backward: list[OperatorUse] = []
-    """Of the backward work for derivatives, and of what differentiates them once more."""
 
 
-class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one step computes for each row of a tensor (position, sample) by itself, while some rows are read."""
+class PartlyReadResults(LineWork, frozen=True, omit_defaults=True):
+    """What one step computes for each row of a tensor (position, sample) by itself, while some rows are read.
 
-    place: Count
-    """The line that computes most of it."""
+    `place` is the line that computes most of it; `unused` are the operators some rows of whose results are read.
+    """
+
     first: Count
     """The line that begins with it."""
     rows: Annotated[int, msgspec.Meta(ge=1, le=2**53)]
@@ -220,21 +227,13 @@ class PartlyReadResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """The target whose rows a loss leaves out, where such a loss reads the others."""
     is_loaded: bool = False
     """Whether a data set computes it; `operators` is empty then."""
-    result_bytes: Count = 0
-    operators: list[OperatorUse] = []
-    """Of the forward work at these lines; `unused` are those of which some rows are read."""
-    backward: list[OperatorUse] = []
-    """The same of backward work."""
 
 
-class UnusedGraph(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Forward work of one step for which autograd kept a graph that no backward pass went through."""
+class UnusedGraph(LineWork, frozen=True, omit_defaults=True):
+    """Forward work of one step for which autograd kept a graph that no backward pass went through.
 
-    place: Count
-    """The outermost line below which all work is such."""
-    result_bytes: Count = 0
-    operators: list[OperatorUse] = []
-    """Of the forward work; `unused` are those with a node in the graph."""
+    `place` is the outermost line below which all work is such; `unused` are the operators with a node in the graph.
+    """
 
 
 class KeptGraphs(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -247,14 +246,14 @@ class KeptGraphs(msgspec.Struct, frozen=True, omit_defaults=True):
     """The operator of the first of them."""
 
 
-class Broadcast(msgspec.Struct, frozen=True, omit_defaults=True):
+class Broadcast(LineWork, frozen=True, omit_defaults=True):
     """A tensor that broadcasting makes much larger than its arguments, and that is reduced to a smaller one.
 
-    Or one of ones in places that are given (`aten::scatter_`), which products take for rows of a matrix.
+    Or one of ones in places that are given (`aten::scatter_`), which products take for rows of a matrix. `place` is the
+    line that broadcasts, `result_bytes` are of all large tensors of this line and operator, the largest of which has
+    the shape; `unused` are the operators from the broadcast to the reductions.
     """
 
-    place: Count
-    """The line that broadcasts."""
     name: str = ""
     """The operator there: `aten::sub`."""
     reduction: str = ""
@@ -263,20 +262,13 @@ class Broadcast(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the large tensor."""
     given_elements: Count = 0
     """Of the largest argument."""
-    result_bytes: Count = 0
-    """Of all large tensors of this line and operator; the largest of them has the shape."""
-    operators: list[OperatorUse] = []
-    """Of the forward work at these lines; `unused` are those from the broadcast to the reductions."""
-    backward: list[OperatorUse] = []
-    """The same of backward work."""
     reduced_elements: Count = 0
     """Of the largest tensor that it is reduced to; 0 where that needs none of this work."""
 
 
-class NeedlessCopies(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Copies that a line makes in one step and could do without."""
+class NeedlessCopies(LineWork, frozen=True, omit_defaults=True):
+    """Copies (`unused`) that a line makes in one step and could do without."""
 
-    place: Count
     name: str
     """Of the operator that makes the largest: `aten::clone`."""
     need: CopyNeed
@@ -285,24 +277,16 @@ class NeedlessCopies(msgspec.Struct, frozen=True, omit_defaults=True):
     shape: list[Count] = []
     """Of this one."""
     times: Count = 0
-    result_bytes: Count = 0
-    """Of all of them."""
-    operators: list[OperatorUse] = []
-    """Of the forward work at these lines; `unused` are the copies."""
 
 
-class DoubleWork(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one step computes with 64 bits a number."""
+class DoubleWork(LineWork, frozen=True, omit_defaults=True):
+    """What one step computes with 64 bits a number (`unused`).
 
-    place: Count
-    """The line where 64 bits are made of fewer; where that is nowhere, the first with such work."""
-    result_bytes: Count = 0
+    `place` is the line where 64 bits are made of fewer; where that is nowhere, the first with such work.
+    """
+
     lines: Count = 0
     """That have such work."""
-    operators: list[OperatorUse] = []
-    """Of the forward work at these lines; `unused` are those with 64 bits."""
-    backward: list[OperatorUse] = []
-    """The same of backward work."""
 
 
 class TableGradient(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -327,11 +311,12 @@ class TableGradient(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the backward pass, at lines that looked rows up; `unused` are those that write all rows."""
 
 
-class PaddedWork(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Lookups at a line for batches of sequences, some positions of which are padding."""
+class PaddedWork(LineWork, frozen=True, omit_defaults=True):
+    """Lookups at a line for batches of sequences, some positions of which are padding.
 
-    place: Count
-    """The line that looks them up."""
+    `unused` are the operators on all positions of what was looked up.
+    """
+
     rows: Count
     length: Count
     """Of the longest row, with its padding."""
@@ -341,16 +326,14 @@ class PaddedWork(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many of them are padding."""
     longest: Count
     """The largest number of other positions in a row."""
-    operators: list[OperatorUse] = []
-    """Of the forward work at these lines; `unused` are those on all positions of what was looked up."""
-    backward: list[OperatorUse] = []
-    """The same of backward work."""
 
 
-class CheaperOperator(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Calls of an operator in one step in place of which a cheaper one would do."""
+class CheaperOperator(LineWork, frozen=True, omit_defaults=True):
+    """Calls of an operator in one step in place of which a cheaper one would do.
 
-    place: Count
+    `unused` are those, and the operators that come with them.
+    """
+
     kind: OperatorChoice
     name: str = ""
     """Of the operator."""
@@ -365,10 +348,6 @@ class CheaperOperator(msgspec.Struct, frozen=True, omit_defaults=True):
     """Further places that begin with the same."""
     different: Count = 0
     """Where rows repeat: how many different ones there are in the largest part of them, at most."""
-    operators: list[OperatorUse] = []
-    """Of the forward work at these lines; `unused` are those that would be another operator's work."""
-    backward: list[OperatorUse] = []
-    """The same of backward work."""
 
 
 class AuditAccount(msgspec.Struct, frozen=True, omit_defaults=True):
