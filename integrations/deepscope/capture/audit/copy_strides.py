@@ -9,7 +9,15 @@ from typing import Any
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.operator_calls import OperatorCall, aten, key_of, tensors_of
+from deepscope.capture.audit.operator_calls import (
+    ATTENTION,
+    MATRIX_PRODUCTS,
+    OperatorCall,
+    aten,
+    is_pointwise,
+    key_of,
+    tensors_of,
+)
 
 Strides = tuple[int, ...]
 _View = tuple[int, tuple[int, ...], Strides, int]
@@ -17,12 +25,9 @@ _View = tuple[int, tuple[int, ...], Strides, int]
 
 _LEAST_RUN = 64
 """Operators by element are as fast on an expanded tensor if so many of its elements lie in a row."""
-_PRODUCTS = aten("mm addmm bmm baddbmm")
-_ATTENTION = "aten::_scaled_dot_product_"
 _ARITHMETIC = frozenset(f"aten::{name}{tail}" for name in ("add", "sub", "mul", "div") for tail in ("", "_"))
 _BY_PLACE = aten("as_strided")
 """Views whose arguments say where in the storage they are."""
-_POINTWISE = getattr(torch.Tag, "pointwise", None)
 
 
 class SourceLayout:
@@ -58,7 +63,7 @@ class SourceLayout:
         for tensor, other in differing:
             self.results.add(key_of(tensor))
             self._strides[_view_of(tensor)] = other.stride()
-        return not differing or call.name.startswith(_ATTENTION)
+        return not differing or call.name.startswith(ATTENTION)
 
     def _is_as_fast(self, tensor: torch.Tensor, call: OperatorCall) -> bool:
         if not self._is_followed(tensor):
@@ -113,12 +118,11 @@ def _is_as_fast(name: str, function: Any, shape: tuple[int, ...], strides: Strid
     dimensions = _dimensions(shape, strides)
     if _run(dimensions, 1) == math.prod(shape):
         return True
-    if name in _PRODUCTS:
+    if name in MATRIX_PRODUCTS:
         return _is_matrix(shape, strides)
-    if name.startswith(_ATTENTION):
+    if name.startswith(ATTENTION):
         return strides[-1:] == (1,)
-    is_pointwise = _POINTWISE in getattr(function, "tags", ())
-    return is_pointwise and _is_expanded(dimensions, is_arithmetic=name in _ARITHMETIC)
+    return is_pointwise(function) and _is_expanded(dimensions, is_arithmetic=name in _ARITHMETIC)
 
 
 def _is_matrix(shape: tuple[int, ...], strides: Strides) -> bool:

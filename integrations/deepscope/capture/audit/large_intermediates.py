@@ -10,8 +10,7 @@ import torch
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_plain, key_of, tensors_of
-from deepscope.capture.audit.operator_rows import MATRIX_PRODUCTS
+from deepscope.capture.audit.operator_calls import MATRIX_PRODUCTS, OperatorCall, aten, is_plain, key_of, tensors_of
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import Broadcast
 

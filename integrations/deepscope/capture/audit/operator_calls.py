@@ -21,6 +21,10 @@ _OF_TORCH = frozenset({"aten", "prims", "prim", "profiler", "inductor_prims", "q
 _TO_HOST = aten("_local_scalar_dense equal is_nonzero item")
 _REPLACING = aten("zero_ _foreach_zero_ fill_ copy_ normal_")
 """What stood in the tensor before does not matter to them."""
+_POINTWISE = getattr(torch.Tag, "pointwise", None)
+MATRIX_PRODUCTS = aten("mm addmm bmm baddbmm")
+ATTENTION = "aten::_scaled_dot_product_"
+"""How the names of attention's operators begin."""
 _RANDOM = torch.Tag.nondeterministic_seeded
 _STATISTICS, _TRAINS = slice(3, 5), 5
 """Among the arguments of a batch norm: its statistics, and whether it trains."""
@@ -170,12 +174,22 @@ def values_of(tensor: torch.Tensor) -> torch.Tensor:
     return found
 
 
+def storage_bytes(tensor: torch.Tensor) -> int:
+    """The size of a tensor's storage; -1 without one."""
+    try:
+        return int(untyped_storage(tensor).nbytes())
+    except Exception:  # noqa: BLE001 - as in `key_of`
+        return -1
+
+
 def covers_storage(tensor: torch.Tensor) -> bool:
     """Whether it has all elements of its storage."""
-    try:
-        return bool(tensor.numel() * tensor.element_size() == untyped_storage(tensor).nbytes())
-    except Exception:  # noqa: BLE001 - as in `key_of`
-        return False
+    return bool(tensor.numel() * tensor.element_size() == storage_bytes(tensor))
+
+
+def is_pointwise(function: Any) -> bool:
+    """Whether torch says of an operator that it computes each element by itself."""
+    return _POINTWISE in getattr(function, "tags", ())
 
 
 def is_plain(tensor: torch.Tensor) -> bool:

@@ -11,7 +11,14 @@ import numpy.typing as npt
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_plain
+from deepscope.capture.audit.operator_calls import (
+    ATTENTION,
+    MATRIX_PRODUCTS,
+    OperatorCall,
+    aten,
+    is_plain,
+    is_pointwise,
+)
 
 Sizes = tuple[int, ...]
 Places = npt.NDArray[np.int64]
@@ -21,14 +28,11 @@ MOST = 1 << 22
 """Places that are looked at one by one."""
 _FINE = 1 << 20
 """Of so small a result by element each element is a row, of larger ones what lies along the last dimension."""
-_POINTWISE = getattr(torch.Tag, "pointwise", None)
 _BY_ELEMENT = aten("_to_copy clone native_dropout masked_fill threshold hardtanh hardswish elu leaky_relu")
 """Operators by element that some versions of torch do not tag as such."""
-MATRIX_PRODUCTS = aten("mm addmm bmm baddbmm")
 _NORMS = aten("native_layer_norm _fused_rms_norm")
 _SOFTMAX = aten("_softmax _log_softmax")
 _REDUCTIONS = aten("mean sum prod amax amin argmax logsumexp var linalg_vector_norm")
-_ATTENTION = "aten::_scaled_dot_product_"
 _RESIZING = ("aten::upsample_", "aten::_upsample_")
 _RESIZED_DIMENSIONS = 2
 """Samples and channels, of each of which an image is resized by itself."""
@@ -67,7 +71,7 @@ class Rows(NamedTuple):
 
 def is_by_element(name: str, function: Any) -> bool:
     """Whether an operator computes each element of its result from one of each argument."""
-    return _POINTWISE in getattr(function, "tags", ()) or name.removesuffix("_") in _BY_ELEMENT
+    return is_pointwise(function) or name.removesuffix("_") in _BY_ELEMENT
 
 
 def rows_of(name: str, call: OperatorCall, result: torch.Tensor) -> Rows | None:
@@ -87,7 +91,7 @@ def _leading_dimensions(name: str, call: OperatorCall, result: torch.Tensor) -> 
     last: int = args[0].dim() - 1 if args and isinstance(args[0], torch.Tensor) else -1
     if name in MATRIX_PRODUCTS or name == _LOOKUP:
         return int(result.dim()) - 1
-    if name.startswith(_ATTENTION):
+    if name.startswith(ATTENTION):
         return 3 if result.dim() == 4 else None
     if name.startswith(_RESIZING):
         return _RESIZED_DIMENSIONS

@@ -6,7 +6,7 @@ A batch comes from a data loader, or is picked by row from a tensor that no step
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Set
+from collections.abc import Hashable, Iterator, Set
 from typing import Any, NamedTuple
 
 import torch
@@ -19,8 +19,8 @@ from deepscope.capture.audit.operator_calls import (
     covers_storage,
     key_of,
     keys_of,
+    storage_bytes,
     tensors_of,
-    untyped_storage,
 )
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.capture.memory_holders import tensors_in
@@ -256,7 +256,7 @@ class SampleValues(Observer[Draw]):
         given = list(_arguments((*call.args, *(one for _, one in sorted(call.kwargs.items())))))
         tensors = [one for one in given if isinstance(one, torch.Tensor)]
         return _Signature(
-            hash(tuple((tuple(one.shape), _storage_bytes(one)) for one in tensors)),
+            hash(tuple((tuple(one.shape), storage_bytes(one)) for one in tensors)),
             hash((*map(_offset, tensors), *(repr(one) for one in given if not isinstance(one, torch.Tensor)))),
             hash(
                 (
@@ -289,17 +289,9 @@ def _arguments(values: Any) -> Iterator[Any]:
             yield one
 
 
-def _storage_bytes(tensor: torch.Tensor) -> int:
-    return _asked(lambda: int(untyped_storage(tensor).nbytes()))
-
-
 def _offset(tensor: torch.Tensor) -> int:
-    return _asked(tensor.storage_offset)
-
-
-def _asked(ask: Callable[[], int]) -> int:
     try:
-        return ask()
+        return int(tensor.storage_offset())
     except Exception:  # noqa: BLE001 - sparse tensors, and tensors of somebody's own kind
         return -1
 
