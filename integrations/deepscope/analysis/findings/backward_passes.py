@@ -16,8 +16,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import ACCUMULATES_GRADIENT, stepped_optimizer, zeroes_gradients
 
-WORTH = 0.05
-"""A line is named if one pass would save at least this share of the wall time."""
 _SUM = (
     "Add the losses and call `backward()` once, on their sum: the gradients are the same, unless something reads or "
     "changes them between the passes."
@@ -72,7 +70,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     for begin, is_sum in sorted(set(zip(first.tolist(), gathers.tolist(), strict=True))):
         here = (first == begin) & (gathers == is_sum)
         saving_ns = int(cost[here].sum())
-        if saving_ns < max(WORTH * facts.wall_ns, 1):
+        if saving_ns < RULE.worth_ns(facts):
             continue
         location = int(np.argmax(by_line(line[here], facts.lines, cost[here])))
         times = len(distinct_values(passes.number[by[here]]))
@@ -177,4 +175,4 @@ def _made_by(facts: Facts, passes: _Passes, again: Int64) -> tuple[Int64, Int64]
     return made, maker[made]
 
 
-RULE = Rule("DS045", "Several backward passes through one graph", _find, measured_on=("cpu",))
+RULE = Rule("DS045", "Several backward passes through one graph", _find, measured_on=("cpu",), worth=0.05)

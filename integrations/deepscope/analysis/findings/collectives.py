@@ -19,8 +19,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import stepped_optimizer
 
-REDUCED_EACH_PASS_WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time."""
 _FORWARD = "DistributedDataParallel.forward"
 _SUM_ONCE = (
     "Run all backward passes but the last before `optimizer.step()` within `with model.no_sync():` (of "
@@ -71,7 +69,7 @@ def _find_reduced_each_pass(facts: Facts) -> Iterator[Finding]:
     saving = share_of_wall(facts, exposed)
     count = by_line(found.location, facts.lines)
     length = by_line(found.location, facts.lines, found.end - found.start)
-    for line in np.flatnonzero(saving >= max(REDUCED_EACH_PASS_WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(saving >= REDUCED_EACH_PASS.worth_ns(facts)).tolist():
         yield REDUCED_EACH_PASS.finding(
             facts,
             location=line,
@@ -92,8 +90,6 @@ REDUCED_EACH_PASS = Rule(
 )
 
 
-SMALL_COLLECTIVES_WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time."""
 MANY = 8
 """A line starts many if it starts so many in a step (without steps: in all)."""
 SMALL_NS = 100_000
@@ -188,7 +184,7 @@ def _find_small_collectives(facts: Facts) -> Iterator[Finding]:
             first = np.setdiff1d(here, spared)
             waiting = int(facts.analysis.columns["self_cpu_ns"][line]) - int(found.exposed_ns[first].sum())
             saving = max(waiting, 0) * len(spared) // len(here)
-        if saving < SMALL_COLLECTIVES_WORTH * facts.wall_ns:
+        if saving < SMALL_COLLECTIVES.worth_ns(facts):
             continue
         evidence: Evidence = {
             **facts.counted("collectives", int(count[line])),
@@ -229,8 +225,6 @@ _LARGER_BUCKETS = (
 SMALL_COLLECTIVES = Rule("DS015", "Many small collectives", _find_small_collectives, measured_on=("cpu",))
 
 
-EXPOSED_COLLECTIVES_WORTH = 0.05
-"""A line is named if it would save at least this share of the wall time."""
 _REMEDIES = {
     CollectiveKind.ALL_REDUCE: "Start it before its result is needed (`async_op=True`, and `wait()` later), or let "
     "`DistributedDataParallel` sum gradients while the backward pass goes on.",
@@ -266,7 +260,7 @@ def _find_exposed_collectives(facts: Facts) -> Iterator[Finding]:
     saving = share_of_wall(facts, ((exposed - beside) * part + beside * COMPRESSED * part).astype(np.int64))
     length = by_line(found.location, facts.lines, found.end - found.start)
     count = by_line(found.location, facts.lines)
-    for line in np.flatnonzero(saving >= max(EXPOSED_COLLECTIVES_WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(saving >= EXPOSED_COLLECTIVES.worth_ns(facts)).tolist():
         here = found.location == (line if line < facts.lines else -1)
         in_backward = 2 * int(beside[line]) > int(exposed[line])
         kinds = np.bincount(found.operation[here], weights=found.exposed_ns[here], minlength=len(CollectiveKind))
@@ -309,4 +303,4 @@ def _without(start: Int64, end: Int64, sent: Intervals) -> int:
     return computing.total_ns - int(sent.overlap_ns(computing.start, computing.end).sum())
 
 
-EXPOSED_COLLECTIVES = Rule("DS014", "Exposed communication", _find_exposed_collectives)
+EXPOSED_COLLECTIVES = Rule("DS014", "Exposed communication", _find_exposed_collectives, worth=0.05)

@@ -44,10 +44,6 @@ from deepscope.records import Evidence, Finding
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-DATA_LOADER_WORTH = 0.05
-"""Loading is named from this share of the wall time on."""
-
-
 OF_A_BATCH = 32
 """Samples taken one by one are more operators for a batch."""
 
@@ -56,7 +52,7 @@ _REQUEST = re.compile(r"^enumerate\(DataLoader\)#")
 
 def _find_data_loader(facts: Facts) -> Iterator[Finding]:
     loading = facts.loading
-    if not len(loading.start) or facts.loading_ns < DATA_LOADER_WORTH * facts.wall_ns:
+    if not len(loading.start) or facts.loading_ns < DATA_LOADER.worth_ns(facts):
         return
     most = _avoidable(facts)
     by_line = sum(
@@ -73,7 +69,7 @@ def _find_data_loader(facts: Facts) -> Iterator[Finding]:
         return
     is_curable = slowest >= 0 and line_cure(facts, slowest) != ""
     cured = int(by_line[slowest]) // facts.devices if is_curable else 0
-    if max(saving, cured) < DATA_LOADER_WORTH * facts.wall_ns:
+    if max(saving, cured) < DATA_LOADER.worth_ns(facts):
         return
     evidence: Evidence = {
         "loading_ns": facts.loading_ns,
@@ -227,11 +223,9 @@ def _has_workers(facts: Facts) -> bool | None:
     return None if known is None else known > 0
 
 
-DATA_LOADER = Rule("DS003", "Data loading on the critical path", _find_data_loader, measured_on=("cpu",))
+DATA_LOADER = Rule("DS003", "Data loading on the critical path", _find_data_loader, measured_on=("cpu",), worth=0.05)
 
 
-WORKER_RESTARTS_WORTH = 0.02
-"""It is named if it would save at least this share of the wall time."""
 SHORTEST_NS = 1_000_000
 """Starting a process takes at least this."""
 _SEEDS = "aten::random_".__eq__
@@ -313,7 +307,7 @@ def _find_worker_restarts(facts: Facts) -> Iterator[Finding]:
     else:
         by_line = facts.by_line_of_cpu(starting)
         saving = int(by_line.sum()) + int(found.longer_ns.sum())
-    if saving < max(WORKER_RESTARTS_WORTH * facts.wall_ns, 1):
+    if saving < WORKER_RESTARTS.worth_ns(facts):
         return
     yield WORKER_RESTARTS.finding(
         facts,

@@ -102,10 +102,6 @@ def _device_sync_edits(facts: Facts, location: int) -> tuple[Edit, ...]:
 DEVICE_SYNC = Rule("DS001", "Device synchronisation in the hot loop", _find_device_sync)
 
 
-WORTH = 0.005
-"""A line is named if it would save at least this share of the wall time."""
-
-
 def _find_host_copies(facts: Facts) -> Iterator[Finding]:
     if not facts.has_device:
         return
@@ -125,7 +121,7 @@ def _find_host_copies(facts: Facts) -> Iterator[Finding]:
     rows, pageable, location = rows[blocking], pageable[blocking], location[blocking]
     copying = by_line(location, facts.lines, _without_kernels(facts, rows))
     saving = (copying + facts.gaps.copied) // facts.devices
-    worth = saving >= max(WORTH * facts.wall_ns, 1)
+    worth = saving >= HOST_COPIES.worth_ns(facts)
     size = np.maximum(facts.trace.events.size_bytes[work.event[rows]], 0)
     columns = {
         "copies": by_line(location, facts.lines),
@@ -206,11 +202,8 @@ def _host_copies_edits(facts: Facts, location: int) -> tuple[Edit, ...]:
     return (Edit(place.line, old, new), *pinned)
 
 
-HOST_COPIES = Rule("DS002", "Blocking copies to the device", _find_host_copies, measured_on=("device",))
+HOST_COPIES = Rule("DS002", "Blocking copies to the device", _find_host_copies, measured_on=("device",), worth=0.005)
 
-
-CLIPPING_WORTH = 0.005
-"""A line is named if it would save at least this share of the wall time."""
 
 _WAITS = "the CPU waits until the device has the norm of the gradients, and the device then for the CPU"
 _LOOPS = "gradients are clipped one after the other, and the device is idle before each small kernel"
@@ -230,7 +223,7 @@ def _find_clipping(facts: Facts) -> Iterator[Finding]:
     after = np.where(facts.recurs(every.location, every.start), facts.gaps.clipped // facts.devices, 0)
     before = facts.gaps.clip_launch // facts.devices
     saving, checked = after + before, _checked(facts)
-    for line in np.flatnonzero(saving >= max(CLIPPING_WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(saving >= CLIPPING.worth_ns(facts)).tolist():
         evidence: Evidence = {}
         messages, remedies = [], []
         if after[line]:
@@ -276,4 +269,4 @@ def _is_fabrics(facts: Facts, line: int) -> bool:
     return place.line in facts.texts.file(place.file).lines_calling(is_fabrics)
 
 
-CLIPPING = Rule("DS024", "Gradient clipping holds up the device", _find_clipping)
+CLIPPING = Rule("DS024", "Gradient clipping holds up the device", _find_clipping, worth=0.005)

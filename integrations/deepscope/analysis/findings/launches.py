@@ -19,9 +19,6 @@ from deepscope.records import PHASES, Evidence, Finding
 from deepscope.trace.format.counters import THROTTLE_REASONS, DeviceFacts
 from deepscope.trace.kinds import Kind
 
-IDLE_DEVICE_WORTH = 0.03
-"""A line is named if the device is idle because of it for at least this share of the wall time."""
-
 _REMEDY = "Take this work out of the loop, or off the thread that launches."
 
 
@@ -30,17 +27,17 @@ def _find_idle_device(facts: Facts) -> Iterator[Finding]:
         return
     window = facts.analysis.window
     rest = [gap.intersection(data_loader.restarts(facts).complement(window)) for gap in facts.gaps.rest]
-    if sum(gap.total_ns for gap in rest) < IDLE_DEVICE_WORTH * facts.wall_ns * facts.devices:
+    if sum(gap.total_ns for gap in rest) < IDLE_DEVICE.worth_ns(facts) * facts.devices:
         return
     otherwise = occupied(facts.attribution, facts.analysis.phases, facts.analysis.waits)
     rest = [gap.intersection(otherwise.complement(window)) for gap in rest]
-    if sum(gap.total_ns for gap in rest) < IDLE_DEVICE_WORTH * facts.wall_ns * facts.devices:
+    if sum(gap.total_ns for gap in rest) < IDLE_DEVICE.worth_ns(facts) * facts.devices:
         return
     idle = sum((facts.by_line_of_cpu(gap) for gap in rest), np.zeros(facts.lines + 1, np.int64))
     # What the framework does between the lines cannot be taken out of them.
     idle = np.maximum(idle - facts.analysis.columns["framework_ns"], 0)
     saving = idle // facts.devices
-    for line in np.flatnonzero(saving[:-1] >= max(IDLE_DEVICE_WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(saving[:-1] >= IDLE_DEVICE.worth_ns(facts)).tolist():
         yield IDLE_DEVICE.finding(
             facts,
             location=line,
@@ -51,11 +48,9 @@ def _find_idle_device(facts: Facts) -> Iterator[Finding]:
         )
 
 
-IDLE_DEVICE = Rule("DS005", "Idle device", _find_idle_device, measured_on=("device",))
+IDLE_DEVICE = Rule("DS005", "Idle device", _find_idle_device, measured_on=("device",), worth=0.03)
 
 
-TINY_KERNELS_WORTH = 0.01
-"""A line is named if the gaps before its kernels take at least this share of the wall time."""
 MANY = 10
 """A line launches many if it launches so many in a step (without steps: in all)."""
 TINY_NS = 20_000
@@ -77,7 +72,7 @@ def _find_tiny_kernels(facts: Facts) -> Iterator[Finding]:
     steps = kernels & work.counts & (facts.analysis.phases.at(work.launch_ns) == PHASES.index("optimizer"))
     stepping = by_line(work.location[steps], facts.lines)
     saving = gaps // facts.devices
-    for line in np.flatnonzero(many & (saving >= max(TINY_KERNELS_WORTH * facts.wall_ns, 1))).tolist():
+    for line in np.flatnonzero(many & (saving >= TINY_KERNELS.worth_ns(facts))).tolist():
         yield TINY_KERNELS.finding(
             facts,
             location=line,
@@ -104,7 +99,7 @@ def _ways(facts: Facts, line: int, *, in_optimizer: bool) -> Iterator[str]:
         yield "larger batches"
 
 
-TINY_KERNELS = Rule("DS004", "Many tiny kernels", _find_tiny_kernels, measured_on=("device",))
+TINY_KERNELS = Rule("DS004", "Many tiny kernels", _find_tiny_kernels, measured_on=("device",), worth=0.01)
 
 
 LEAST_NS = 500_000_000

@@ -166,10 +166,6 @@ def _operators_of(facts: Facts, line: int) -> Int64:
 KEPT_ACTIVATIONS = Rule("DS030", "Activations fill the memory", _find_kept_activations)
 
 
-WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time."""
-
-
 def _find(facts: Facts) -> Iterator[Finding]:
     again = _recomputed(facts)
     if not len(again):
@@ -177,7 +173,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     location = _called_at(facts, again)
     spent = by_line(location, facts.lines, facts.cost_ns(again) + _before_ns(facts, again))
     calls = by_line(location, facts.lines)
-    for line in np.flatnonzero(spent >= max(WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(spent >= RULE.worth_ns(facts)).tolist():
         here = again[location == (line if line < facts.lines else -1)]
         option = module_option(facts, RULE.code, here)
         block = _block(facts, here) if option is not None else ""

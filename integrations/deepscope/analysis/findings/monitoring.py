@@ -17,8 +17,6 @@ from deepscope.records import Finding
 from deepscope.trace.arrays import pick
 from deepscope.trace.kinds import Kind
 
-WORTH = 0.05
-"""A line is named if it would save at least this share of the wall time."""
 FRAMEWORK_WORTH = 0.03
 """Loggers and monitors of a Trainer are named from here on: it prepares for them, too."""
 SELDOM = 100
@@ -65,7 +63,7 @@ def _find_logging_lines(facts: Facts) -> Iterator[Finding]:
         return
     spent, runs = facts.analysis.columns["self_cpu_ns"][:-1], facts.analysis.columns["calls"][:-1]
     saving = spent - spent // SELDOM
-    worth = (saving >= max(WORTH * facts.wall_ns, 1)) & (2 * runs >= max(facts.steps, 2))
+    worth = (saving >= LOGGING_LINES.worth_ns(facts)) & (2 * runs >= max(facts.steps, 2))
     if not worth.any():
         return
     worth &= _by_text(facts, worth)
@@ -134,7 +132,7 @@ def _find_metrics(facts: Facts) -> Iterator[Finding]:
     calls = calls[facts.analysis.extent.holds(facts.trace.events.start_ns[calls])]
     line = pick(facts.attribution.scopes.location, pick(facts.attribution.owners.open_scope, calls))
     spent, runs = by_line(line, facts.lines, facts.cost_ns(calls))[:-1], by_line(line, facts.lines)[:-1]
-    worth = (spent // 2 >= max(WORTH * facts.wall_ns, 1)) & (2 * runs >= max(facts.steps, 2))
+    worth = (spent // 2 >= LOGGING_LINES.worth_ns(facts)) & (2 * runs >= max(facts.steps, 2))
     for number in np.flatnonzero(worth).tolist():
         yield LOGGING_LINES.finding(
             facts,
@@ -174,7 +172,7 @@ def _find_logging(facts: Facts) -> Iterator[Finding]:
     yield from _find_metrics(facts)
 
 
-LOGGING_LINES = Rule("DS019", "Logs and metrics in every step", _find_logging, measured_on=("cpu",))
+LOGGING_LINES = Rule("DS019", "Logs and metrics in every step", _find_logging, measured_on=("cpu",), worth=0.05)
 
 
 MUCH = 0.2
@@ -189,7 +187,7 @@ def _find_sanity_check(facts: Facts) -> Iterator[Finding]:
     if not check_ns or not training_ns or facts.analysis.extent.spans is not None:
         return
     ratio = check_ns / (check_ns + training_ns)
-    if ratio < WORTH:
+    if ratio < SANITY_CHECK.worth:
         return
     yield SANITY_CHECK.finding(
         facts,
@@ -215,4 +213,4 @@ def _host(facts: Facts) -> int:
     return int(np.bincount(hosts).argmax()) if len(hosts) else -1
 
 
-SANITY_CHECK = Rule("DS025", "Sanity check in a short run", _find_sanity_check)
+SANITY_CHECK = Rule("DS025", "Sanity check in a short run", _find_sanity_check, worth=0.05)

@@ -76,8 +76,6 @@ def _unused_gradients_remedy(facts: Facts, one: UnusedGradients) -> str:
 UNUSED_GRADIENTS = Rule("DS033", "Gradients that nobody uses", _find_unused_gradients, measured_on=("cpu", "device"))
 
 
-UNUSED_GRAPHS_WORTH = 0.05
-"""A line is named if the forward work there takes at least this share of the wall time."""
 _SHARE = 0.1
 """Of the forward work's time (docs/findings/DS038.md)."""
 
@@ -89,7 +87,6 @@ def _find_unused_graphs(facts: Facts) -> Iterator[Finding]:
             facts,
             one.place,
             takes_ns=forward_ns,
-            worth=UNUSED_GRAPHS_WORTH,
             message="autograd keeps a graph of what is computed here, with up to "
             f"{bytes_text(one.result_bytes) or '0B'} of results, and no backward pass goes through it",
             evidence={
@@ -104,7 +101,12 @@ def _find_unused_graphs(facts: Facts) -> Iterator[Finding]:
 
 
 UNUSED_GRAPHS = Rule(
-    "DS038", "A graph without a backward pass", _find_unused_graphs, shortens_work=True, measured_on=("cpu",)
+    "DS038",
+    "A graph without a backward pass",
+    _find_unused_graphs,
+    shortens_work=True,
+    measured_on=("cpu",),
+    worth=0.05,
 )
 
 

@@ -49,8 +49,6 @@ def begin_ns(facts: Facts, steps: Mask) -> Int64:
     return result
 
 
-UNFUSED_OPTIMIZER_WORTH = 0.1
-"""An optimizer is named if a fused one would save at least this share of the wall time."""
 MANY = 20
 """A step loops if it starts at least so many operators."""
 FEWEST = 2
@@ -83,7 +81,7 @@ def _find_unfused_optimizer(facts: Facts) -> Iterator[Finding]:
         dense = 1 - _part_of_tables(facts, optimizer or "")
         of_arithmetic = FUSED.get(optimizer or "", 0.0) * dense * _median(arithmetic[here])
         saving = int(times * (OF_CALLS * _median(calls[here]) + of_arithmetic))
-        if times < FEWEST or saving < max(UNFUSED_OPTIMIZER_WORTH * facts.wall_ns, 1):
+        if times < FEWEST or saving < UNFUSED_OPTIMIZER.worth_ns(facts):
             continue
         count = int(here[above].sum())
         yield UNFUSED_OPTIMIZER.finding(
@@ -141,11 +139,11 @@ def fused_saving(facts: Facts, optimizer: str) -> tuple[int, float]:
     return saving_ns, min(saving_ns / whole_ns, 1.0) if whole_ns else 0.0
 
 
-UNFUSED_OPTIMIZER = Rule("DS011", "Optimizer loops over parameters", _find_unfused_optimizer, measured_on=("cpu",))
+UNFUSED_OPTIMIZER = Rule(
+    "DS011", "Optimizer loops over parameters", _find_unfused_optimizer, measured_on=("cpu",), worth=0.1
+)
 
 
-ZEROED_GRADIENTS_WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time."""
 SMALL_NS = 3_000
 """On the CPU, three of four fills take at most this: larger gradients are costlier to allocate anew than to fill."""
 
@@ -165,7 +163,7 @@ def _find_zeroed_gradients(facts: Facts) -> Iterator[Finding]:
     for line in np.flatnonzero(spent).tolist():
         share_ns = adding_ns * int(spent[line]) // whole
         saving = int(spent[line]) + share_ns
-        if saving < ZEROED_GRADIENTS_WORTH * facts.wall_ns:
+        if saving < ZEROED_GRADIENTS.worth_ns(facts):
             continue
         yield ZEROED_GRADIENTS.finding(
             facts,

@@ -21,8 +21,6 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates, stepped_optimizer
 
-WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time."""
 AMPERE = 8
 """The first major compute capability with TF32 and bfloat16."""
 
@@ -69,7 +67,7 @@ def _find_float32_products(facts: Facts) -> Iterator[Finding]:
     whole = int(work.duration_ns[facts.analysis.counted].sum())
     rate_of_wall = rate * min(1.0, facts.wall_ns * facts.devices / max(whole, 1))
     saving = (duration * rate_of_wall).astype(np.int64) // facts.devices
-    for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(saving >= FLOAT32_PRODUCTS.worth_ns(facts)).tolist():
         yield FLOAT32_PRODUCTS.finding(
             facts,
             location=line,
@@ -188,7 +186,7 @@ def _find_repeated_casts(facts: Facts) -> Iterator[Finding]:
     saving = by_line(location, facts.lines, spent * casts.needless // 1_000_000)
     count = by_line(location, facts.lines)
     frozen = by_line(location, facts.lines, np.where(casts.trained, 0, spent))
-    for line in np.flatnonzero(saving >= max(WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(saving >= REPEATED_CASTS.worth_ns(facts)).tolist():
         is_frozen = 2 * int(frozen[line]) > int(casting[line])
         here = casts.event[(location == (line if line < facts.lines else -1)) & ~casts.trained]
         module, option = in_modules(facts, REPEATED_CASTS.code, here if is_frozen else here[:0])

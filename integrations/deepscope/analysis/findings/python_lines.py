@@ -61,8 +61,6 @@ def _loading_and_loops(facts: Facts) -> Intervals:
     return union(np.append(loading.start, line.start[looping]), np.append(loading.end, line.end[looping]))
 
 
-WORTH = 0.05
-"""A line is named from this share of the wall time on."""
 AMONG_CALLS_NS = 500_000
 """A line is Python's own if it calls no module and has so much Python time for each operator that it starts, or calls
 what is known to cost much. What many calls cost is DS007's, and what a module does in Python is the module's."""
@@ -94,7 +92,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     copying = _calling(facts, _DEEPCOPY)
     copying[[line for one in facts.audit.copies if (line := facts.audited_line(one.place)) >= 0]] = False  # DS044
     python = np.where(copying, columns["self_cpu_ns"][:-1], columns["python_cpu_ns"][:-1])
-    least_ns = max(WORTH * facts.wall_ns, 1)
+    least_ns = RULE.worth_ns(facts)
     if int(python.sum()) + LINE_NS * int(columns["calls"].sum()) < least_ns:
         return
     operators, modules = _started(facts)
@@ -192,7 +190,7 @@ def _free_ns(facts: Facts, found: Mask) -> Int64:
 
 def _calling(facts: Facts, names: re.Pattern[str]) -> Mask:
     """Which lines of much time call functions of these names, whose operators count, too; shape (lines,)."""
-    spent = facts.analysis.columns["self_cpu_ns"][:-1] >= max(WORTH * facts.wall_ns, 1)
+    spent = facts.analysis.columns["self_cpu_ns"][:-1] >= RULE.worth_ns(facts)
     result = np.zeros(facts.lines, np.bool_)
     for line in np.flatnonzero(spent).tolist():
         result[line] = any(map(names.fullmatch, facts.source(line).calls))
@@ -288,4 +286,4 @@ def _is_an_optimizers(name: str) -> bool:
     return stepped_optimizer(name) is not None or name.startswith("Optimizer.zero_grad#")
 
 
-RULE = Rule("DS013", "A line of Python", _find, measured_on=("cpu",))
+RULE = Rule("DS013", "A line of Python", _find, measured_on=("cpu",), worth=0.05)

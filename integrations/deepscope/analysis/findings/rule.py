@@ -10,8 +10,6 @@ from deepscope.analysis.findings.facts import Facts
 from deepscope.records import Edit, Evidence, Finding, Remedy, Severity
 from deepscope.records.findings import severity_of
 
-AUDIT_WORTH = 0.02
-"""A place of the audit is named if it takes at least this share of the wall time."""
 _HARDLY_AWAITED = "; but the CPU hardly waits for the device: launch its work faster first"
 
 
@@ -24,8 +22,14 @@ class Rule:
     find: Callable[[Facts], Iterable[Finding]]
     shortens_work: bool = False
     """Whether it saves a device's time: where the CPU hardly waits for the device, a step is no shorter for that."""
+    worth: float = 0.02
+    """A place is named if it would save, or takes, at least this share of the wall time."""
     measured_on: tuple[Literal["cpu", "device"], ...] = ()
     """Where programs were measured with its mistake and without it, and gained about what it promised."""
+
+    def worth_ns(self, facts: Facts) -> float:
+        """What a place would save, or takes, at least."""
+        return max(self.worth * facts.wall_ns, 1)
 
     def found(self, facts: Facts) -> list[Finding]:
         """Where the rule holds; it looks once, however many ask."""
@@ -92,7 +96,7 @@ class Rule:
         evidence: Evidence,
         remedy: str,
         saving_ns: int | None = None,
-        worth: float = AUDIT_WORTH,
+        worth: float | None = None,
         is_bound: bool = False,
     ) -> Iterator[Finding]:
         """A finding at a place of the audit, if what it found takes enough time there.
@@ -105,10 +109,10 @@ class Rule:
             evidence: as there; the steps that were looked at are added.
             remedy: as there.
             saving_ns: where that is not all of it.
-            worth: of the wall time, so much it has to take.
+            worth: where it has to take another share of the wall time than the rule's other places.
             is_bound: as there.
         """
-        if takes_ns >= max(worth * facts.wall_ns, 1):
+        if takes_ns >= (self.worth_ns(facts) if worth is None else max(worth * facts.wall_ns, 1)):
             yield self.finding(
                 facts,
                 location=facts.audited_line(place),

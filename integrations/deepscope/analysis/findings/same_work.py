@@ -14,7 +14,7 @@ from deepscope.analysis.array_ops.intervals import Intervals, covered_by
 from deepscope.analysis.findings.audited_work import both_passes_ns, unused_names, unused_ns, usual_ns
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.library_options import planned_epochs
-from deepscope.analysis.findings.rule import AUDIT_WORTH, Rule
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.sliced_calls import is_below, sliced_lines
 from deepscope.quantities import bytes_text, count_text
 from deepscope.records import Finding
@@ -39,7 +39,7 @@ class _Same:
 
 def built_anew(facts: Facts) -> Intervals:
     """When lines made the same tensors of numbers of Python's, as far as a finding claims that time."""
-    events, worth_ns = facts.trace.events, AUDIT_WORTH * facts.wall_ns
+    events, worth_ns = facts.trace.events, RULE.worth_ns(facts)
     runs = np.concatenate([np.zeros(0, np.int64), *(one.runs for one in _all(facts) if one.saving_ns >= worth_ns)])
     return covered_by(events, runs)
 
@@ -48,7 +48,7 @@ def computed_again_ns(facts: Facts) -> Counter[int]:
     """By line: what findings claim of the time of operators that compute again what they have computed."""
     found: Counter[int] = Counter()
     for one in _all(facts):
-        if one.work.again and one.saving_ns >= AUDIT_WORTH * facts.wall_ns:
+        if one.work.again and one.saving_ns >= RULE.worth_ns(facts):
             found[facts.audited_line(one.work.place)] += one.saving_ns
     return found
 

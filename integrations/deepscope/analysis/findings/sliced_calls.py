@@ -21,8 +21,6 @@ from deepscope.trace.format.span_names import MODULE_TITLE
 from deepscope.trace.kinds import Kind
 from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates
 
-WORTH = 0.05
-"""A loop is named if one call would save at least this share of the wall time."""
 _CALL_NS = 10_000
 """What an operator takes however little it has to do, with the Python around it."""
 _LONG = 3
@@ -170,7 +168,7 @@ def _loops(facts: Facts) -> list[_Loop]:
         saving_ns = cost_ns - least_ns
         if _differentiates(facts, lines[0]):
             saving_ns = min(saving_ns, _of_passes_ns(facts, lines, backward_ns > 0) * (times - 1) // times)
-        if saving_ns >= max(WORTH * facts.wall_ns, 1):
+        if saving_ns >= RULE.worth_ns(facts):
             found.append(_Loop(calls, lines, cost_ns, saving_ns, backward_ns > 0, stepwise))
     apart: list[_Loop] = []
     for loop in sorted(found, key=lambda one: -one.saving_ns):  # what a loop calls is a part of what it promises
@@ -259,7 +257,7 @@ def _once_ns(facts: Facts, calls: SlicedCalls, times: int) -> int:
     return int((calls.operators / times * _CALL_NS + seconds * 1e9) * max(facts.steps, 1))
 
 
-RULE = Rule("DS034", "Called for one slice after the other", _find, measured_on=("cpu",))
+RULE = Rule("DS034", "Called for one slice after the other", _find, measured_on=("cpu",), worth=0.05)
 
 
 _ONE_TABLE = (
@@ -314,7 +312,7 @@ def _alike(facts: Facts) -> list[_Alike]:
         pure_ns = min(calls_ns, _CALL_NS * calls.operators * max(facts.steps, 1))
         saving_ns = pure_ns - pure_ns // calls.modules
         saving_ns += _fewer_parameters_ns(facts, calls)
-        if saving_ns >= max(WORTH * facts.wall_ns, 1):
+        if saving_ns >= ALIKE_MODULES.worth_ns(facts):
             found.append(_Alike(calls, line, calls_ns, saving_ns))
     return found
 
@@ -335,4 +333,4 @@ def _fewer_parameters_ns(facts: Facts, calls: AlikeModules) -> int:
     return int(each_ns * min(joined * max(facts.steps, 1), len(gathers)))
 
 
-ALIKE_MODULES = Rule("DS046", "Modules alike called one after the other", _find_alike, measured_on=("cpu",))
+ALIKE_MODULES = Rule("DS046", "Modules alike called one after the other", _find_alike, measured_on=("cpu",), worth=0.05)

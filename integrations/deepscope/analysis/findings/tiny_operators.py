@@ -24,8 +24,6 @@ from deepscope.trace.arrays import nearest_to, pick
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
-WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time in which the program had a core."""
 MANY = 200
 """A line loops if it starts something at least so often in a step (without steps: in all)."""
 MANY_OVER_PARAMETERS = 50
@@ -88,7 +86,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
         return
     started = facts.once(_started)
     for loop in facts.once(_loops):
-        if loop.saving_ns < max(WORTH * facts.wall_with_cores_ns, 1):
+        if loop.saving_ns < max(RULE.worth * facts.wall_with_cores_ns, 1):
             continue
         duration = started.duration_ns[np.isin(started.location, loop.members)]
         called = _called(facts, loop)

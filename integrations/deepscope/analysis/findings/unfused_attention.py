@@ -15,9 +15,6 @@ from deepscope.records import Finding
 from deepscope.trace.arrays import distinct_places, nearest, nearest_to, pick
 from deepscope.trace.model import Int64
 
-WORTH = 0.02
-"""A line is named if it would save at least this share of the wall time."""
-
 _BATCHED = ("aten::bmm", "aten::baddbmm")
 _PRODUCTS = (*_BATCHED, "aten::mm", "aten::addmm", "aten::convolution")
 _FUSED = (
@@ -60,7 +57,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
     passes_by_line, saving = by_line(location, facts.lines, spent), spent - np.where(trained, again, 0)
     saving_by_line = by_line(location, facts.lines, saving)
     count = by_line(location, facts.lines)
-    for line in np.flatnonzero(saving_by_line >= max(WORTH * facts.wall_ns, 1)).tolist():
+    for line in np.flatnonzero(saving_by_line >= RULE.worth_ns(facts)).tolist():
         here = location == (line if line < facts.lines else -1)
         option = module_option(facts, RULE.code, found.scores[here])
         module = module_around(facts, found.scores[here])

@@ -9,7 +9,7 @@ from deepscope.analysis.findings.audited_work import both_passes_ns, unused_name
 from deepscope.analysis.findings.embeddings import padded_share
 from deepscope.analysis.findings.facts import Facts
 from deepscope.analysis.findings.python_lines import runs_other_code
-from deepscope.analysis.findings.rule import AUDIT_WORTH, Rule
+from deepscope.analysis.findings.rule import Rule
 from deepscope.analysis.findings.tiny_operators import looping_lines
 from deepscope.quantities import count_text
 from deepscope.records import Finding
@@ -46,7 +46,7 @@ def _find_unused_results(facts: Facts) -> Iterator[Finding]:
             facts,
             one.place,
             takes_ns=saving_ns,
-            worth=NUMBERS_WORTH if one.is_number else AUDIT_WORTH,
+            worth=NUMBERS_WORTH if one.is_number else None,
             is_bound=one.is_number,
             message=f"{what} in the steps that were looked at: {unused_names(uses)}",
             evidence={
@@ -99,7 +99,7 @@ def _find_partly_read(facts: Facts) -> Iterator[Finding]:
             facts,
             one.place,
             takes_ns=saving_ns,
-            worth=AUDIT_WORTH if one.whole else SOME_CALLS_WORTH,
+            worth=None if one.whole else SOME_CALLS_WORTH,
             message=f"{_calls(one)}{count_text(one.read_rows)} of {count_text(one.rows)} positions that are computed "
             f"here {'is' if one.read_rows == 1 else 'are'} read later: {unused_names(one.operators)}",
             evidence={

@@ -20,8 +20,6 @@ from deepscope.trace.arrays import pick
 from deepscope.trace.model import Int64
 from deepscope.trace.names import ACCUMULATES_GRADIENT, evaluates
 
-DISTRIBUTION_CHECKS_WORTH = 0.02
-"""Of the wall time, all lines together."""
 _CHECKS = re.compile(r"aten::(?:_is_all_true|all|eq|ne|[gl][et]|is_nonzero|item)")
 _ANSWERS = re.compile(r"aten::(?:is_nonzero|item)")
 _MADE = re.compile(
@@ -59,7 +57,7 @@ def _checked_ns(facts: Facts) -> Counter[int]:
     python_ns = facts.analysis.columns["python_cpu_ns"] * checked // np.maximum(count, 1)
     found = Counter({one: int(taken_ns[one] + python_ns[one]) for one in checking})
     found -= computed_again_ns(facts)  # what is computed again is checked again
-    return found if found.total() >= max(DISTRIBUTION_CHECKS_WORTH * facts.wall_ns, 1) else Counter()
+    return found if found.total() >= DISTRIBUTION_CHECKS.worth_ns(facts) else Counter()
 
 
 def _is_checking(facts: Facts, line: int) -> bool:
@@ -101,8 +99,6 @@ def _find_distribution_checks(facts: Facts) -> Iterator[Finding]:
 DISTRIBUTION_CHECKS = Rule("DS048", "Checks of distributions", _find_distribution_checks, measured_on=("cpu",))
 
 
-ANOMALY_DETECTION_WORTH = 0.02
-"""It is named if it would save at least this share of the wall time."""
 VIEW_NS = 3_000
 """A view that autograd follows takes about this by itself; what it takes more is the stack that is kept for it."""
 _VIEWS = frozenset(
@@ -139,7 +135,7 @@ def _find_anomaly_detection(facts: Facts) -> Iterator[Finding]:
         whole = checking + stacks
         evidence |= {"stacks": len(kept), "stacks_ns": int(stacks.sum())}
     saving = int(whole.sum())
-    if saving < max(ANOMALY_DETECTION_WORTH * facts.wall_ns, 1):
+    if saving < ANOMALY_DETECTION.worth_ns(facts):
         return
     by_trainer = settings is not None and settings.trainer.get("detect_anomaly") is True
     finding = ANOMALY_DETECTION.finding(
