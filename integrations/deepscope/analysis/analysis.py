@@ -145,6 +145,15 @@ class Analysis:
         return max(int(ends.max(initial=0)) - int(self.window.end.max(initial=0)), 0) if len(ends) else 0
 
     @property
+    def step_spans(self) -> tuple[Intervals, Int64]:
+        """The steps within the extent, and their places among those of the trace; without steps the window, and -1."""
+        steps = self.attribution.training.steps
+        if not len(steps):
+            return self.window, np.full(len(self.window.start), -1, np.int64)
+        chosen = np.flatnonzero(self.extent.holds(steps.spans.start))
+        return Intervals(steps.spans.start[chosen], steps.spans.end[chosen]), chosen
+
+    @property
     def is_whole(self) -> bool:
         """Whether nothing of the trace is left out."""
         return self.extent.is_whole

@@ -57,7 +57,7 @@ def profile_of(attribution: Attribution, view: View = WHOLE) -> Profile:
     trace, details = attribution.trace, view.details
     whole = analyse(attribution, View(step=view.step))
     analysis = analyse(attribution, view) if view.is_filtered else whole
-    files = _files(trace)
+    files = {file.path: SourceFile(sha256=file.sha256, text=file.text) for file in trace.header.texts()}
     texts = {path: source_lines(file.text) for path, file in files.items() if file.text is not None}
     causes = work_causes(analysis)
     calls = calls_of_operators(analysis, causes, with_kinds=bool(details))
@@ -136,7 +136,3 @@ def _whole_of(whole: Analysis, view: View) -> PartOf:
         self_cpu_ns=int(whole.columns["self_cpu_ns"].sum()),
         wall_ns=whole.unrecorded.total_ns,
     )
-
-
-def _files(trace: Trace) -> dict[str, SourceFile]:
-    return {file.path: SourceFile(sha256=file.sha256, text=file.text) for file in trace.header.texts()}

@@ -265,27 +265,18 @@ def step_trace_time(analysis: Analysis) -> list[RecordColumn]:
     """
     attribution = analysis.attribution
     work, steps = attribution.work, attribution.training.steps
-    start, end, number = _spans(analysis)
+    spans, place = analysis.step_spans
+    start, end = spans.start, spans.end
     shares = [_shares(analysis, device, start, end) for device in work.busy]
     count = len(shares)
     device = np.repeat(np.array(list(work.busy), np.int64), len(start))
     return [
         devices(analysis, device),
-        optional("step", np.tile(pick(steps.number, number), count)),
+        optional("step", np.tile(pick(steps.number, place), count)),
         integers("start_ns", np.tile(start, count)),
         integers("duration_ns", np.tile(end - start, count)),
         *(integers(name, np.concatenate([start[:0], *(one[name] for one in shares)])) for name in _PARTS),
     ]
-
-
-def _spans(analysis: Analysis) -> tuple[Int64, Int64, Int64]:
-    """Start and end of each step in the extent, and which it is; without steps those of the window."""
-    steps = analysis.attribution.training.steps
-    if not len(steps):
-        window = analysis.window
-        return window.start, window.end, np.full(len(window.start), -1, np.int64)
-    chosen = np.flatnonzero(analysis.extent.holds(steps.spans.start))
-    return steps.spans.start[chosen], steps.spans.end[chosen], chosen
 
 
 _PARTS = (

@@ -54,16 +54,12 @@ class Costs:
 
     def per_step_ns(self, *rows: Numbers) -> float:
         """The cost of rows together in a step of a rank; what lies outside the steps is left out."""
-        return self.per_step(sum(map(_cost_in_steps_ns, rows)))
+        return self.per_step(sum(cost_ns(row) - row.outside_ns - row.python_outside_ns for row in rows))
 
     @staticmethod
     def ranked(rows: Iterable[Row]) -> list[Row]:
         """Rows by their cost, the largest first; of equals the one that waits and works longest on the CPU."""
         return sorted(rows, key=lambda row: (-cost_ns(row), -row.self_device_ns, -row.wait_ns, -row.self_cpu_ns))
-
-
-def _cost_in_steps_ns(row: Numbers) -> int:
-    return cost_ns(row) - row.outside_ns - row.python_outside_ns
 
 
 class KeyFigures(msgspec.Struct, kw_only=True):

@@ -303,6 +303,6 @@ def one_spelling(text: str) -> str:
         return text
 
 
-def works_on_cpu(name: str) -> bool:
-    """Whether a span of this name runs on threads of the CPU: its backend is none of a device."""
-    return not name.startswith(("nccl", "xccl", "hccl"))
+def is_cpu_collective(name: str) -> bool:
+    """Whether a name is of a span of communication on threads of the CPU: its backend is none of a device."""
+    return is_communication_span(name) and not name.startswith(("nccl", "xccl", "hccl"))

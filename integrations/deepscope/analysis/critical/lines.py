@@ -19,7 +19,7 @@ from deepscope.trace.communication import is_collective
 from deepscope.trace.joins.nesting import innermost
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
-from deepscope.trace.names import ANNOUNCEMENT, is_communication_span, works_on_cpu
+from deepscope.trace.names import ANNOUNCEMENT, is_cpu_collective
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class HostWork:
     def __init__(self, of: Attribution) -> None:
         trace, events = of.trace, of.trace.events
         on_cpu = of_kind(trace, Kind.OPERATOR)
-        own_clock = named(trace, on_cpu | of_kind(trace, Kind.ANNOTATION), _is_span)
+        own_clock = named(trace, on_cpu | of_kind(trace, Kind.ANNOTATION), is_cpu_collective)
         rows = np.flatnonzero(own_clock)
         rows = rows[np.argsort(events.end_ns[rows], kind="stable")]
         self._span_start, self._span_end = events.start_ns[rows], events.end_ns[rows]
@@ -174,10 +174,6 @@ def _between(operators: Intervals, line: ThreadTimeline, low: int, high: int) ->
     begin, end = cuts[:-1], cuts[1:]
     free = Intervals(op_start, op_end).locate(begin) < 0
     return begin[free], end[free]
-
-
-def _is_span(name: str) -> bool:
-    return is_communication_span(name) and works_on_cpu(name)
 
 
 def _waits(name: str) -> bool:

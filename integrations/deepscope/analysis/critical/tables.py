@@ -98,8 +98,8 @@ class StepPaths:
 def step_paths(analysis: Analysis) -> StepPaths | None:
     """The paths within the extent: of the steps or, where there are none, of the window; None where that is empty."""
     of = analysis.attribution
-    spans, steps = _spans(analysis)
-    whole = of.training.window
+    spans, place = analysis.step_spans
+    numbers, whole = of.training.steps.number, of.training.window
     if not len(spans.start):
         return None
     found = find_dependencies(of)
@@ -111,7 +111,7 @@ def step_paths(analysis: Analysis) -> StepPaths | None:
         timelines=Timelines(of, analysis.phases),
         path=critical_path(found, thread, int(whole.start[0]), int(whole.end[-1]), ran_until=ran_until),
         spans=spans,
-        steps=steps,
+        steps=numbers[place].astype(np.int64) if len(numbers) else np.arange(len(spans.start)),
         calls=pick(of.owners.location, found.joins.event),
         kinds=of.work.kind[found.pieces.row].astype(np.int64),
         host=HostWork(of),
@@ -174,15 +174,6 @@ def _ending_thread(of: Attribution) -> tuple[int, int]:
     if last[events.thread == training.thread].any():
         return training.thread, ran_until
     return int(events.thread[last].min()), ran_until
-
-
-def _spans(analysis: Analysis) -> tuple[Intervals, Int64]:
-    """The steps within the extent with their numbers; without steps the window is one."""
-    steps = analysis.attribution.training.steps
-    if not len(steps):
-        return analysis.window, np.arange(len(analysis.window.start))
-    inside = analysis.extent.holds(steps.spans.start)
-    return Intervals(steps.spans.start[inside], steps.spans.end[inside]), steps.number[inside].astype(np.int64)
 
 
 def _order(of: Attribution, on_path: Int64) -> list[int]:

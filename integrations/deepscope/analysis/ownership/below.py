@@ -118,7 +118,12 @@ def _places(attribution: Attribution, modules: ModuleScopes, places: NumberedPar
         table = places.table({value: judge(value) for value in values}, size)
         result[rows] = table[column[rows]]
 
-    give(of_kind(trace, Kind.OPERATOR), events.name, lambda s: _operator(strings[s]), len(strings))
+    give(
+        of_kind(trace, Kind.OPERATOR),
+        events.name,
+        lambda s: PartKey("operator", evaluated_node(strings[s])),
+        len(strings),
+    )
     give(of_kind(trace, Kind.ANNOTATION), events.name, lambda s: _optimizer(strings[s]), len(strings))
     # Where a frame of a library is a line itself, no user's is around it.
     give(of_kind(trace, Kind.PYTHON_FUNCTION) & ~marks, events.name, lambda s: _frame(strings[s]), len(strings))
@@ -129,10 +134,6 @@ def _places(attribution: Attribution, modules: ModuleScopes, places: NumberedPar
         numbers = np.array([places.add(PartKey("module", path)) for path, _ in modules.names], np.int64)
         result[nodes] = numbers[modules.module[position_in(modules.nodes, nodes, len(events))]]
     return result
-
-
-def _operator(name: str) -> PartKey:
-    return PartKey("operator", evaluated_node(name))
 
 
 def _optimizer(name: str) -> PartKey | None:

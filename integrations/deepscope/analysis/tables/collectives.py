@@ -27,7 +27,7 @@ from deepscope.trace.arrays import distinct_values, nearest_to, pick, position_i
 from deepscope.trace.communication import is_collective
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Events, Int64, Trace
-from deepscope.trace.names import ANNOUNCEMENT, is_communication_span, works_on_cpu
+from deepscope.trace.names import ANNOUNCEMENT, is_communication_span, is_cpu_collective
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def collective_calls(of: Attribution, extent: Extent) -> CollectiveCalls:
     spans = named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR), is_communication_span)
     is_device = work.metric == "device"
     rows = np.flatnonzero(work.collective & extent.holds(work.launch_ns)) if is_device else np.zeros(0, np.int64)
-    on_cpu = named(trace, spans, works_on_cpu)
+    on_cpu = named(trace, spans, is_cpu_collective)
     host = np.flatnonzero(on_cpu & extent.holds(events.start_ns))
     event = np.concatenate((work.event[rows], host))
     at = np.concatenate((work.launch_ns[rows], events.start_ns[host]))
