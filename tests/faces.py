@@ -343,7 +343,7 @@ def editor(profile: Profile) -> dict[str, Said]:
             its_cost_a_step=first.per_step_ns,
         )
     project: Any = SimpleNamespace(
-        index=index, newer=None, baseline_index=None, baseline=None, is_baseline_chosen=False
+        root="", index=index, newer=None, baseline_index=None, baseline=None, is_baseline_chosen=False
     )
     shown = status_of(project, "ready").trace
     if shown is not None:
