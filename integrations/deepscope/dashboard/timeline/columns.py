@@ -114,7 +114,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """What each lane shows at each level of detail (`levels.py`).
+    """What each lane shows at each level of detail (`detail_levels.py`).
 
     At level 0 each slice stands for itself. At level k slices shorter than 2**(k - 1) ns are joined with neighbours
     that are as short and start in the same cell of that width. An entry is a slice or a group of joined ones; it is
