@@ -174,7 +174,6 @@ EMBEDDED: dict[str, Embedded] = {
     "kernels": Embedded(_once),
     "modules": Embedded(lambda *_: ({"folded": True}, {"folded": False}), cut_modules),
     "memory": Embedded(_once),
-    "memory_snapshot": Embedded(_once),
     "distributed": Embedded(_once),
     "rank": Embedded(_ranks, is_bounded=True),
     "steps": Embedded(_once),
@@ -321,6 +320,10 @@ class OneProfile(Library):
         if found is None or details or part != ("", None, None, "", ""):
             raise OptionError("run", choice.run, "a file has one profile")
         return found
+
+    def snapshot_file(self, choice: Choice) -> None:
+        """None: a file has no traces, beside which one could lie."""
+        del choice
 
     def ranks(self, choice: Choice) -> RanksOfRun:
         """Each rank's own numbers."""

@@ -111,6 +111,14 @@ def shown(profile: Profile) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", PROFILES)
+def test_no_page_of_the_file_lacks_its_answer(name: str) -> None:
+    profile = PROFILES[name]
+    library = OneProfile(profile)
+    asked = {question for question, one in EMBEDDED.items() if list(one.queries(profile, library))}
+    assert asked - {key.partition("?")[0] for key in shown(profile)} == set()
+
+
+@pytest.mark.parametrize("name", PROFILES)
 def test_the_answers_stand_in_the_file_as_they_are(name: str) -> None:
     data = shown(PROFILES[name])
     assert data["runs?"]["runs"] == []
