@@ -287,9 +287,10 @@ def _held(operations: Mapping[int, Operation]) -> set[int]:
         return set()
     variables = (FrameType, CellType, GeneratorType)
     found: set[int] = set()
-    for holder in gc.get_referrers(*tensors):  # once for all: it looks through all objects of the program
+    asked = tuple(tensors)  # the call's own arguments, which hold them, too
+    for holder in gc.get_referrers(*asked):  # once for all: it looks through all objects of the program
         is_variables = isinstance(holder, variables) or (isinstance(holder, dict) and "__builtins__" in holder)
-        if not is_variables and holder is not tensors:
+        if not is_variables and holder is not tensors and holder is not asked:
             found.update(number_of[id(one)] for one in gc.get_referents(holder) if id(one) in number_of)
     return found
 
