@@ -74,7 +74,7 @@ def test_a_cell_shows_its_steps_and_does_what_it_does_without_the_magic(tmp_path
     assert lines_with_time(page)[4] == "loss = model(x).square().mean()"
     assert "time     3 steps (2-4)" in text
     assert "run_cell_magic" not in text + page, "the call of the magic is no user's work"
-    assert re.search(r"<b>Runs on the CPU: [\d.]+% of the cost is at line \d, ", page)
+    assert "<b>Runs on the CPU: " in page
     assert "aten::addmm" in page, "the flame graph goes down to operators"
     assert lines_with_time(shown(line)[0]) == {1: "model(data[0]).sum()"}
     assert result(line).startswith("tensor(")

@@ -136,7 +136,7 @@ def test_its_page_loads_what_lies_beside_it_and_nothing_else(board: str) -> None
 
 
 def test_the_tab_opens_at_the_page_that_tensorboards_address_tells(board: str) -> None:
-    pages = (ROOT / "vscode-extension" / "src" / "pages" / "source" / "tensorboard.ts").read_text(encoding="utf-8")
+    pages = (ROOT / "vscode-extension" / "src" / "pages" / "source" / "http.ts").read_text(encoding="utf-8")
     word = re.search(r'WORD = "(.+)=";', pages)
     assert word is not None
     assert f'get("{word[1]}")'.encode() in got(f"{board}{PLUGIN}index.js")[1]
