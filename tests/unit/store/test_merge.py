@@ -149,6 +149,23 @@ def test_kernels_keep_their_mean_and_largest() -> None:
     assert (kernel.calls, kernel.max_ns, kernel.mean_ns) == (50, 99_000_000, 2_400_000)
 
 
+@pytest.mark.parametrize(
+    ("told", "smallest"),
+    [([(256, 1024, 4096), (0, 0, 0)], 1024), ([(256, 1024, 4096), (128, 0, 0)], 0), ([(0, 0, 0)] * 2, 0)],
+    ids=["a rank that does not tell", "a rank that has none", "no rank tells"],
+)
+def test_the_least_shared_memory_is_that_of_the_ranks_which_tell_it(
+    told: list[tuple[int, int, int]], smallest: int
+) -> None:
+    profiles = ranks()
+    for profile, (threads, low, high) in zip(profiles, told, strict=True):
+        kernel = profile.kernels[0]
+        kernel.min_threads = kernel.max_threads = threads
+        kernel.min_shared_memory_bytes, kernel.max_shared_memory_bytes = low, high
+    kernel = merge_profiles(profiles).kernels[0]
+    assert (kernel.min_shared_memory_bytes, kernel.max_shared_memory_bytes) == (smallest, max(one[2] for one in told))
+
+
 def test_the_order_of_the_ranks_changes_no_number() -> None:
     results = []
     for order in itertools.permutations(ranks()):
