@@ -50,24 +50,25 @@ def cpu_time(of: Attribution, extent: Extent) -> CpuTime:
     """
     trace, scopes, runs, operators, owners = of.trace, of.scopes, of.runs, of.operators, of.owners
     events, steps, lines = trace.events, of.training.steps, len(scopes.locations)
-    counted = extent.begins(events, operators.nodes)
+    begins = extent.begins(events, operators.nodes)
     if scopes.source == "call_stack":
         # As with scopes, the time of autograd's engine is not the forward line's.
-        path = np.where(of.calls.backward, 0, owners.path)[operators.nodes[counted]]
+        path = np.where(of.calls.backward, 0, owners.path)[operators.nodes[begins]]
         nothing, none = np.zeros(lines + 1, np.int64), np.zeros(0, np.int64)
         return CpuTime(
-            self_by_path=sums(path, len(of.paths), operators.self_ns[counted]),
+            self_by_path=sums(path, len(of.paths), operators.self_ns[begins]),
             columns=_columns(nothing, nothing, nothing, Waiting(nothing, nothing, nothing)),
             python_by_run=none,
             recording_by_run=none,
             framework=FrameworkTime.none(len(of.framework.parts)),
             beside_plain=BesidePlain.nothing(np.zeros((lines, 1), np.int64), len(runs.nodes)),
         )
+    counted = scopes.marks | of_kind(trace, Kind.OPERATOR, Kind.RUNTIME)
     started_in = position_in(runs.nodes, owners.open_scope[operators.nodes], len(events))
-    times = _times(of, started_in[counted], extent)
+    times = _times(of, counted, started_in[begins], extent)
     # A step's times are judged beside those of the others.
     is_part = not extent.is_whole and scopes.source == "scopes"
-    whole = _times(of, started_in, Extent(None)) if is_part else times
+    whole = _times(of, counted, started_in, Extent(None)) if is_part else times
     group = runs.location * (len(steps) + 1) + steps.of(events.start_ns[runs.nodes]) + 1
     beside_plain = beside_plain_steps(
         trace,
@@ -95,7 +96,7 @@ def cpu_time(of: Attribution, extent: Extent) -> CpuTime:
         columns=_columns(calls, recorded, own_python, Waiting(*waited_for)),
         python_by_run=python,
         recording_by_run=whole.within - _without_recording(whole, beside_plain, group)[0] if is_part else recording,
-        framework=python_of_framework(of, counted=_counted(of), at_most=python - waits.loader_ns, extent=extent),
+        framework=python_of_framework(of, counted=counted, at_most=python - waits.loader_ns, extent=extent),
         beside_plain=beside_plain,
     )
 
@@ -130,14 +131,20 @@ class _Times(NamedTuple):
         return self.outside - sum(self.waits)
 
 
-def _times(of: Attribution, started_in: Int64, extent: Extent) -> _Times:
-    """The times within the extent; `started_in` is the run that each operator in it was started in, -1 for none."""
+def _times(of: Attribution, counted: Mask, started_in: Int64, extent: Extent) -> _Times:
+    """The times within the extent.
+
+    Args:
+        of: the joined trace.
+        counted: lines' scopes, operators and runtime calls; shape (n,).
+        started_in: the run that each operator in the extent was started in, -1 for none.
+        extent: the part of the trace that counts.
+    """
     trace, runs, scopes = of.trace, of.runs, of.scopes
     events = trace.events
     within = self_values(
         extent.nested_ns(runs.nodes, events.start_ns[runs.nodes], events.end_ns[runs.nodes], runs.caller), runs.caller
     )
-    counted = _counted(of)
     # In an operator that is written in Python lines of a library may run, too.
     library = extent.begins(events, runs.library) & ~scopes.marks[nearest_to(runs.library, of.calls.parent, counted)]
     in_operators = sums(runs.library_caller[library], len(runs.nodes)) * cost_of_entry_ns(trace, scopes)
@@ -145,11 +152,6 @@ def _times(of: Attribution, started_in: Int64, extent: Extent) -> _Times:
     waits = waiting(trace, runs.nodes, runs.caller, python_ns=outside, in_calls_ns=within - outside, extent=extent)
     cost = cost_by_run(trace, scopes, runs, started_in, extent)
     return _Times(within, outside, waits, in_operators, cost - in_operators)
-
-
-def _counted(of: Attribution) -> Mask:
-    """Lines' scopes, operators and runtime calls; shape (n,)."""
-    return of.scopes.marks | of_kind(of.trace, Kind.OPERATOR, Kind.RUNTIME)
 
 
 def _without_recording(times: _Times, beside_plain: BesidePlain, group: Int64) -> tuple[Int64, Int64]:
