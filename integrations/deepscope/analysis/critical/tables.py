@@ -260,7 +260,8 @@ def own_times(
     costs = zip(by_block, spans, strict=True)
     taken = np.stack([np.minimum(one["python_ns"], recording.by_line(span)) for one, span in costs])
     own = np.stack([_sum(one, (name for name in PARTS if name != "communication_ns")) for one in by_block]) - taken
-    parts = {name: _sum(whole_columns(by_block), of) for name, of in _OWN_PARTS.items()}
+    whole = whole_columns(by_block)
+    parts = {name: _sum(whole, columns) for name, columns in _OWN_PARTS.items()}
     parts["python_ns"] = parts["python_ns"] - taken.sum(axis=0)
     position = np.append(line_position, _NO_LINE)
     here = np.flatnonzero(own.any(axis=0))
