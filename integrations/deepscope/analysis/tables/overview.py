@@ -9,7 +9,7 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import NO_INTERVALS, Intervals, covered_by, union
-from deepscope.analysis.array_ops.selection import Mask, distinct, named, of_kind
+from deepscope.analysis.array_ops.selection import Floats, Mask, distinct, named, of_kind, sums
 from deepscope.analysis.numbers.flops import kernels_with_tensor_cores
 from deepscope.analysis.numbers.recording_cost import whole_recording_ns
 from deepscope.analysis.numbers.work import idle
@@ -59,8 +59,7 @@ def _span_rows(analysis: Analysis) -> list[OverviewRow]:
     which = _work_of_steps(analysis)
     found = spans(work, which)
     between = gaps(events, work, which)
-    waits = np.bincount(between.cause, minlength=len(GAPS)) * 0
-    np.add.at(waits, between.cause, between.gap_ns)
+    waits = sums(between.cause, len(GAPS), between.gap_ns)
     parts = (
         ("span", "compute", found.compute_ns, found.whole_ns),
         ("span", "non-compute", found.whole_ns - found.compute_ns - found.idle_ns, found.whole_ns),
@@ -134,7 +133,7 @@ def device_use(trace: Trace, work: OwnedWork, window: Intervals, counted: Mask) 
     return found
 
 
-def sm_efficiency_ns(start: Int64, end: Int64, blocks: np.ndarray[tuple[int], np.dtype[np.floating]]) -> int:
+def sm_efficiency_ns(start: Int64, end: Int64, blocks: Floats) -> int:
     """Time weighted by how many of the multiprocessors have a block: the sum over running kernels, at most 1."""
     ts = np.concatenate((start, end))
     step = np.concatenate((blocks, -blocks)).astype(np.float64)
@@ -300,7 +299,7 @@ def totals(analysis: Analysis) -> Totals:
     busy = sum(int(analysis.window.overlap_ns(one.start, one.end).sum()) for one in work.busy.values())
     if analysis.extent.work is not None:  # its own work, whenever the device came to it
         busy = sum(one.total_ns for one in busy_with(work, analysis.counted).values())
-    sums = {
+    whole = {
         name: int(columns[name].sum())
         for name in (
             "wait_ns",
@@ -314,10 +313,10 @@ def totals(analysis: Analysis) -> Totals:
         )
     }
     if analysis.is_whole:  # Entries without a scope and calls cost, too; in which step, nobody knows.
-        sums["recording_ns"] = max(
-            sums["recording_ns"],
+        whole["recording_ns"] = max(
+            whole["recording_ns"],
             whole_recording_ns(
-                attribution.trace, attribution.scopes.locations, columns["python_cpu_ns"], sums["recording_ns"]
+                attribution.trace, attribution.scopes.locations, columns["python_cpu_ns"], whole["recording_ns"]
             ),
         )
     return Totals(
@@ -329,7 +328,7 @@ def totals(analysis: Analysis) -> Totals:
         added_ns=analysis.window.total_ns - analysis.unrecorded.total_ns,
         behind_ns=analysis.behind_ns if analysis.is_whole else 0,
         steps=analysis.steps,
-        **sums,
+        **whole,
     )
 
 
