@@ -20,7 +20,7 @@ from deepscope.analysis.ownership.calls import open_at
 from deepscope.analysis.tables.collectives import collective_calls
 from deepscope.analysis.tables.memory import device_name
 from deepscope.records.columns import ColumnTable, RecordColumn
-from deepscope.trace.arrays import distinct_places, pick, sums_with_callees
+from deepscope.trace.arrays import distinct_places, distinct_values, pick, sums_with_callees
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 
@@ -228,8 +228,8 @@ def operator_memory(analysis: Analysis) -> list[RecordColumn]:
     allocated = pick(memory.ts_ns, row_at)
     released = pick(memory.ts_ns, row_gone)
     level = np.full(count, -1, np.int64)
-    for code in np.unique(use.device):
-        where, values = use.level_of(int(code))
+    for code in distinct_values(use.device).tolist():
+        where, values = use.level_of(code)
         level[where] = values
     device, words = _device_words(blocks.device[chosen])
     return [

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from deepscope.errors import NotATraceError, TruncatedTraceError
 from deepscope.processes import Progress
-from deepscope.trace.arrays import LARGEST_SUM, distinct_places, summable
+from deepscope.trace.arrays import LARGEST_SUM, distinct_places, distinct_values, summable
 from deepscope.trace.format.header import read_header
 from deepscope.trace.joins.backward import arrow_ends
 from deepscope.trace.joins.nesting import innermost
@@ -303,7 +303,7 @@ def possible_times(start_ns: Int64, duration_ns: Int64, device: npt.NDArray[np.s
     distance = np.abs(start_ns // 2 - middle // 2)  # halves: the whole might not fit
     for limit in (_YEAR_NS, LARGEST_SUM // (4 * len(start_ns))):
         found = (distance <= limit // 2) & (duration_ns <= limit)
-        devices = len(np.unique(device[found]))
+        devices = len(distinct_values(device[found]))
         total_ns = duration_ns[found].sum(dtype=np.float64)
         if total_ns < LARGEST_SUM and (
             not devices or _span_ns(start_ns[found], duration_ns[found]) * devices < LARGEST_SUM

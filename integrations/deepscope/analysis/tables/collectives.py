@@ -151,7 +151,6 @@ def _announced(of: Attribution, event: Int64, node: Int64) -> tuple[Int64, Int64
 
 _PREFIX = "c10d::"
 
-
 _MESSAGES = frozenset({"send", "recv"})
 
 
@@ -190,7 +189,7 @@ def _around(trace: Trace, spans: Int64, operators: Int64) -> Int64:
     """The last operator that began on the thread of each span, where it had not ended when the span began."""
     events = trace.events
     found = np.full(len(spans), -1, np.int64)
-    for thread in np.unique(events.thread[spans]).tolist():
+    for thread in distinct_values(events.thread[spans]).tolist():
         ours = np.flatnonzero(events.thread[spans] == thread)
         theirs = operators[events.thread[operators] == thread]
         start = events.start_ns[spans[ours]]

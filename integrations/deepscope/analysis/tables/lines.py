@@ -38,7 +38,7 @@ from deepscope.records import (
     Top,
     Why,
 )
-from deepscope.trace.arrays import distinct_values, nearest, pick, sums_with_callees
+from deepscope.trace.arrays import distinct_places, distinct_values, nearest, pick, sums_with_callees
 from deepscope.trace.model import Int64
 
 _KEEP = 5
@@ -138,8 +138,8 @@ def fused_with(work: OwnedWork, counted: Mask, locations: list[Location]) -> dic
     if not len(rows):
         return {}
     width = len(locations)
-    keys, inverse = np.unique(work.fused[rows] * width + work.location[rows], return_inverse=True)
-    parts = sums(inverse.reshape(-1), len(keys), work.duration_ns[rows])
+    keys, place = distinct_places(work.fused[rows] * width + work.location[rows])
+    parts = sums(place, len(keys), work.duration_ns[rows])
     kernels: dict[int, list[tuple[int, int]]] = {}
     for key, part in zip(keys.tolist(), parts.tolist(), strict=True):
         kernels.setdefault(key // width, []).append((-part, key % width))

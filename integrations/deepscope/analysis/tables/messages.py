@@ -16,7 +16,7 @@ import numpy as np
 
 from deepscope.analysis.numbers.arguments import Tensor, arguments
 from deepscope.quantities import listed, ranges
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import distinct_places, pick
 from deepscope.trace.communication import library_of
 from deepscope.trace.model import Int32, Int64, Trace
 
@@ -148,7 +148,6 @@ _KINDS = (
 )
 """A word in the names that libraries give it (blanks and case aside), and torch's word; the first that fits."""
 
-
 # c10/core/ScalarType.h
 _TYPES = {
     "Bool": ("bool", 1),
@@ -169,7 +168,6 @@ _TYPES = {
     "ComplexDouble": ("complex128", 16),
     **{f"Float8_{name}": (f"float8_{name}", 1) for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")},
 }
-
 
 _MOST_BYTES = 2**40
 """A message that seems to be larger has no known size."""
@@ -208,11 +206,7 @@ class Message(NamedTuple):
 
 
 _NUMBERS = ("in_elements", "out_elements", "first_rank", "rank_stride")
-
-
 _TEXTS = ("collective", "element_type", "group", "group_description", "group_ranks")
-
-
 _FIELDS = (*_NUMBERS, *_TEXTS)
 
 
@@ -266,8 +260,6 @@ def _tensors(shapes: str, dtypes: str) -> list[Tensor]:
 
 
 _SPAN = re.compile(r"\w+:(?:send \d+->(\d+)|recv \d+<-(\d+))")
-
-
 _MOST_DIGITS = 8
 """Of a number of a group's rank, and of its size."""
 
@@ -277,9 +269,9 @@ def by_text(trace: Trace, column: Int32, events: Int64, number_in: Callable[[str
 
     Each distinct text is looked at once.
     """
-    distinct, place = np.unique(pick(column.astype(np.int64), events), return_inverse=True)
-    numbers = [number_in(trace.strings[code]) if code >= 0 else -1 for code in distinct.tolist()]
-    return np.array(numbers, np.int64)[place.reshape(-1)]
+    texts, place = distinct_places(pick(column.astype(np.int64), events))
+    numbers = [number_in(trace.strings[code]) if code >= 0 else -1 for code in texts.tolist()]
+    return np.array(numbers, np.int64)[place]
 
 
 def call_numbers(trace: Trace, message: Int64, operator: Int64) -> Int64:
