@@ -6,14 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from deepscope.records.merging import (
-    First,
-    Largest,
-    RankRecords,
-    Smallest,
-    Sum,
-    merged_by,
-)
+from deepscope.records.merging import First, Largest, RankRecords, Smallest, Sum, merged_by
 
 TOGETHER = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
 """Collectives in which each rank needs the data of each, so that all leave at one time."""

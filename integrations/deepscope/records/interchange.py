@@ -13,6 +13,10 @@ from deepscope.records.columns import ColumnTable, RecordColumn
 from deepscope.records.costs import Costs
 from deepscope.records.lines import NO_LINE
 
+if TYPE_CHECKING:
+    from deepscope.records.numbers import Numbers
+    from deepscope.records.profile import Profile
+
 _EXTRA = "tables"
 
 
@@ -103,11 +107,7 @@ def _distinct(words: Sequence[str]) -> list[str | None]:
     return list(found)
 
 
-if TYPE_CHECKING:
-    from deepscope.records.numbers import Numbers
-    from deepscope.records.profile import Profile
-
-ROWS = 15
+_ROWS = 15
 
 
 def notebook_table(profile: Profile) -> str:
@@ -118,11 +118,11 @@ def notebook_table(profile: Profile) -> str:
     lines = costs.ranked(profile.lines)
     rows = [
         _row([f"{_short(one.file)}:{one.line}", one.function, *_figures(one, costs), (one.text or "").strip()])
-        for one in lines[:ROWS]
+        for one in lines[:_ROWS]
     ]
     rows.append(_row([NO_LINE, "", *_figures(profile.no_line, costs), ""]))
-    if len(lines) > ROWS:
-        rows.append(_row([f"({len(lines) - ROWS} more lines)", *[""] * 7]))
+    if len(lines) > _ROWS:
+        rows.append(_row([f"({len(lines) - _ROWS} more lines)", *[""] * 7]))
     head = "".join(f"<th>{escape(title)}</th>" for title in titles)
     totals = profile.totals
     caption = (

@@ -138,7 +138,6 @@ class CallNode(msgspec.Struct, array_like=True):
 _NUMBERED = re.compile(r"(?<![^.])\d+(?![^.])")
 """A component of a module's path that is a number: the 3 of `encoder.layers.3.mlp`."""
 
-
 PartKind = Literal["module", "library", "operator", "kernel", "other"]
 
 

@@ -52,7 +52,6 @@ Metric = Literal["device", "cpu_self"]
 LINE_KEY = ("file", "line", "function", "exact")
 """Records of two ranks that agree in these belong to the same line."""
 
-
 COLLECTIVE_KEY = (
     "kind",
     "library",

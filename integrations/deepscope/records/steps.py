@@ -242,7 +242,6 @@ ROW_KEYS: dict[StepTable, tuple[str, ...]] = {
 }
 """What names a row of each table."""
 
-
 _Times = Annotated[dict[int, int], merged_by(keys_summed)]
 
 

@@ -224,15 +224,11 @@ _UNARY = (
     "normal_ uniform_ bernoulli_ relu_"
 )
 
-
 _BINARY = "add sub mul div maximum minimum eq ne lt le gt ge remainder floor_divide logical_and logical_or where atan2"
-
 
 _IN_PLACE = "add_ sub_ mul_ div_ addcmul_ addcdiv_ lerp_ masked_fill_ clamp_ sqrt_ pow_ neg_ exp_ sigmoid_ tanh_"
 
-
 _GRADIENTS = "threshold_backward gelu_backward silu_backward tanh_backward sigmoid_backward _softmax_backward_data"
-
 
 OUTPUTS: dict[str, Output] = {
     **{f"aten::{name}": _like(0) for name in (_UNARY + " " + _IN_PLACE + " " + _GRADIENTS).split()},
