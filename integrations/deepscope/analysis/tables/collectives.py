@@ -150,15 +150,16 @@ def _announced(of: Attribution, event: Int64, node: Int64) -> tuple[Int64, Int64
 
 
 _PREFIX = "c10d::"
-
-_MESSAGES = frozenset({"send", "recv"})
+_BETWEEN_TWO = frozenset({"send", "recv"})
+"""What has one sender and one receiver."""
 
 
 def _queued_by(trace: Trace, spans: Int64) -> Int64:
     """The operator that each span (an event, of all that the trace has) is the work of; -1 where it cannot be told.
 
-    A message's span is opened within its operator. Collectives are queued and taken out in order: the operators of a
-    kind are those of the spans of that kind if there are as many, and none begins after its span.
+    The span of a message between two ranks is opened within its operator. Collectives are queued and taken out in
+    order: the operators of a kind are those of the spans of that kind if there are as many, and none begins after its
+    span.
 
     `spans` are of backends that work on the CPU, by their starts; shape (c,).
     """
@@ -178,7 +179,7 @@ def _queued_by(trace: Trace, spans: Int64) -> Int64:
         ours, theirs = np.flatnonzero(of_spans == kind), operators[of_operators == kind]
         if kind < 0 or not len(ours) or not len(theirs):
             continue
-        if word in _MESSAGES:
+        if word in _BETWEEN_TWO:
             found[ours] = _around(trace, spans[ours], theirs)
         elif len(ours) == len(theirs) and (events.start_ns[theirs] <= events.start_ns[spans[ours]]).all():
             found[ours] = theirs

@@ -39,7 +39,7 @@ def rank_in_run(number: int, ranks: str) -> int:
     return members[number] if 0 <= number < len(members) else -1
 
 
-def process_group(
+def _process_group(
     trace: Trace, name: str, description: str, ranks: str, *, size: int, first_rank: int, stride: int
 ) -> ProcessGroup:
     """The group of a call, with what the head of the trace says of it.
@@ -216,7 +216,7 @@ def columns_of_calls(trace: Trace, event: Int64, message: Int64, operator: Int64
     size = pick(trace.messages.group_size, message)
     return [
         *(pick(getattr(trace.messages, field), message) for field in _FIELDS),
-        np.where(size > 0, size, by_text(trace, events.concrete, operator, passed_group_size)),
+        np.where(size > 0, size, _by_text(trace, events.concrete, operator, _passed_group_size)),
         *(pick(column.astype(np.int64), span) for column in (events.name, events.shapes, events.dtypes)),
         events.name[event].astype(np.int64),
     ]
@@ -232,7 +232,7 @@ def message_of_call(trace: Trace, row: list[int]) -> Message:
     collective, element_type, group, description, ranks, span, shapes, dtypes, name = texts
     kind = kind_of_collective(span.partition(":")[2]) or kind_of_collective(collective) or kind_of_collective(name)
     tensors = _tensors(shapes, dtypes)
-    found = process_group(trace, group, description, ranks, size=size, first_rank=first_rank, stride=stride)
+    found = _process_group(trace, group, description, ranks, size=size, first_rank=first_rank, stride=stride)
     dtype, width = _TYPES.get(element_type, ("", 0))
     elements = max(in_elements, out_elements)
     if not width and tensors:
@@ -264,7 +264,7 @@ _MOST_DIGITS = 8
 """Of a number of a group's rank, and of its size."""
 
 
-def by_text(trace: Trace, column: Int32, events: Int64, number_in: Callable[[str], int]) -> Int64:
+def _by_text(trace: Trace, column: Int32, events: Int64, number_in: Callable[[str], int]) -> Int64:
     """A number in a text of each event (`column` has its index into the strings); -1 where one is -1, or has none.
 
     Each distinct text is looked at once.
@@ -280,7 +280,7 @@ def call_numbers(trace: Trace, message: Int64, operator: Int64) -> Int64:
     `message` are indexes into `Trace.messages`, `operator` the operators that announce the calls; shape (c,).
     """
     recorded = pick(trace.messages.call_number, message)
-    passed = by_text(trace, trace.events.concrete, operator, _passed_number)
+    passed = _by_text(trace, trace.events.concrete, operator, _passed_number)
     return np.where(recorded >= 0, recorded, passed)
 
 
@@ -288,8 +288,8 @@ def peers_in_group(trace: Trace, span: Int64, queued_by: Int64) -> Int64:
     """The other rank of each message by its number in the group: in the name of its span, else among the arguments of
     the operator that queued it; -1 where neither tells. Both are events, -1 for none; shape (c,)."""
     events = trace.events
-    named = by_text(trace, events.name, span, _named_peer)
-    passed = by_text(trace, events.concrete, queued_by, _passed_peer)
+    named = _by_text(trace, events.name, span, _named_peer)
+    passed = _by_text(trace, events.concrete, queued_by, _passed_peer)
     return np.where(named >= 0, named, passed)
 
 
@@ -311,7 +311,7 @@ def _passed_number(concrete: str) -> int:
     return _number(given[1]) if len(given) == 8 else -1
 
 
-def passed_group_size(concrete: str) -> int:
+def _passed_group_size(concrete: str) -> int:
     """… the last the size of the group."""
     given = _arguments(concrete)
     return _number(given[7]) if len(given) == 8 else -1
