@@ -14,7 +14,7 @@ from deepscope.analysis.build import build_profile
 from deepscope.analysis.numbers.lines import OTHER, Parts, folded
 from deepscope.analysis.ownership.attribution import attribute
 from deepscope.analysis.ownership.below import NumberedParts
-from deepscope.analysis.ownership.compiled import told_calls
+from deepscope.analysis.ownership.compiled import calls_with_sources
 from deepscope.analysis.tables.lines import all_parts
 from deepscope.dashboard.pages.flame import FlameQuestion, flame
 from deepscope.records import PartKey, Profile
@@ -95,7 +95,7 @@ def walked(path: Path) -> Counter[tuple[int, ...]]:
         int(node): int(module) for node, module in zip(analysis.modules.nodes, analysis.modules.module, strict=True)
     }
     by_stack = scopes.source == "call_stack"
-    is_graph = told_calls(trace)
+    is_graph = calls_with_sources(trace)
     lost: dict[int, bool] = {}
 
     def leads_nowhere(root: int) -> bool:

@@ -89,10 +89,10 @@ CALL_NUMBERS = tuple(
 """Numbers of each call of an operator: their sums are fields of `Operator`, their maxima of `OperatorInDetail`."""
 
 
-def _smallest_told(group: RankRecords[Any], field: str) -> int:
+def _smallest_of_launches(group: RankRecords[Any], field: str) -> int:
     """The smallest of the ranks that tell how it is launched: a block may well have 0 bytes."""
-    told = [one for one in group.records if one.max_threads or one.max_shared_memory_bytes]
-    return min((getattr(one, field) for one in told), default=0)
+    known = [one for one in group.records if one.max_threads or one.max_shared_memory_bytes]
+    return min((getattr(one, field) for one in known), default=0)
 
 
 class Kernel(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -124,7 +124,7 @@ class Kernel(msgspec.Struct, kw_only=True, omit_defaults=True):
     min_registers: Annotated[int, merged_by(smallest_known)] = 0
     """Of a thread."""
     max_registers: Largest = 0
-    min_shared_memory_bytes: Annotated[int, merged_by(_smallest_told)] = 0
+    min_shared_memory_bytes: Annotated[int, merged_by(_smallest_of_launches)] = 0
     """Of a block."""
     max_shared_memory_bytes: Largest = 0
     occupied_ns: Sum = 0

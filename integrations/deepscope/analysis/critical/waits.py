@@ -102,12 +102,12 @@ def _of_streams(trace: Trace, pieces: DevicePieces, calls: Int64) -> tuple[Int64
     streams = np.argsort(-count, kind="stable")[:_MOST_STREAMS]
     of_stream = process_of_streams(pieces, process, len(count))[streams][:, None]
     same = (of_stream < 0) | (process[events.thread[calls]] == of_stream)
-    is_told = mask_of(at[at >= 0], len(calls))
-    untold = np.flatnonzero(~whole & ~is_told)
+    has_span = mask_of(at[at >= 0], len(calls))
+    others = np.flatnonzero(~whole & ~has_span)
     ended = events.end_ns[calls] + CLOCK_ERROR_NS
     choice = streams.tolist()
-    stream[untold] = _explained(
-        pieces, stream[untold], choice, since=until[untold], ended=ended[untold], same=same[:, untold]
+    stream[others] = _explained(
+        pieces, stream[others], choice, since=until[others], ended=ended[others], same=same[:, others]
     )
     one = np.flatnonzero(~whole & (stream >= 0))
     pairs_call, pairs_stream = [one], [stream[one]]

@@ -232,7 +232,7 @@ def waiting(
         return Waiting(nothing, nothing, nothing)
     length = events.duration_ns[scopes]
     place = open_around(events, marks, scopes)
-    away_ns, without_core_ns = (_in_runs(told_ns, place, caller, length) for told_ns in (off_ns, core_ns))
+    away_ns, without_core_ns = (_in_runs(marked_ns, place, caller, length) for marked_ns in (off_ns, core_ns))
     waited_ns = np.clip(away_ns - without_core_ns - in_calls_ns, 0, python_ns)
     for_core_ns = _of_python(without_core_ns, python_ns - waited_ns, in_calls_ns)
     loads = np.flatnonzero(named(trace, of_kind(trace, Kind.ANNOTATION, Kind.OPERATOR), HAS_WORKERS.search))

@@ -104,8 +104,8 @@ class MemoryUse:
         place = np.flatnonzero(self.device == code)
         total = memory.total_allocated_bytes[self.rows[place]]
         # The CPU's total begins with nothing, or with what an earlier recording had left.
-        is_told = bool((total >= 0).all()) and not (device_of(code)[0] == _CPU and self._is_surveyed)
-        return place, total if is_told else self._summed(place, code)
+        is_known = bool((total >= 0).all()) and not (device_of(code)[0] == _CPU and self._is_surveyed)
+        return place, total if is_known else self._summed(place, code)
 
     def saving_without(self, curve: MemoryCurve, removed_bytes: Int64) -> int:
         """By how much the peak would be lower had so much less been allocated after each event; shape of `rows`."""

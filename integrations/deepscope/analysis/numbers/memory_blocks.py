@@ -71,24 +71,24 @@ def device_of(code: int) -> tuple[int, int]:
 def find_blocks(memory: MemoryEvents, rows: Int64, account: MemoryAccount | None) -> Blocks:
     """The blocks that some events (rows in order of time) tell of, and those that the first survey found there."""
     ts = memory.ts_ns[rows]
-    told = _make_known_blocks(
+    recorded = _make_known_blocks(
         device_codes(memory.device_type[rows].astype(np.int64), memory.device_id[rows].astype(np.int64)),
         memory.address[rows],
         memory.size_bytes[rows],
     )
     surveys = account.surveys if account is not None else []
     marks = _marks(surveys, ts)
-    silent = _silent(told, marks)
+    silent = _silent(recorded, marks)
     if account is not None:
         _end_released(silent, account, ts)
-    found = _KnownBlocks.joined(told, silent)
+    found = _KnownBlocks.joined(recorded, silent)
     return Blocks(
         device=found.device,
         size_bytes=found.size_bytes,
         begin=found.begin,
         end=found.end,
         kind=_kinds(found, marks, surveys, ts),
-        is_silent=np.arange(len(found.begin)) >= len(told.begin),
+        is_silent=np.arange(len(found.begin)) >= len(recorded.begin),
     )
 
 
@@ -168,7 +168,7 @@ def _place_of(moment_ns: Int64, ts: Int64) -> Int64:
     return np.asarray(np.searchsorted(ts, moment_ns, "right") - 1, np.int64)
 
 
-def _silent(told: _KnownBlocks, marks: _Marks) -> _KnownBlocks:
+def _silent(recorded: _KnownBlocks, marks: _Marks) -> _KnownBlocks:
     """What was there as the window began, and of which no event tells that it was; until its address is used anew."""
     first = np.flatnonzero(marks.is_first & (marks.size_bytes > 0))
     order = first[np.lexsort((marks.address[first], marks.device[first]))]
@@ -180,9 +180,9 @@ def _silent(told: _KnownBlocks, marks: _Marks) -> _KnownBlocks:
     count = len(chosen)
     earliest = np.full(count, NEVER)
     known = np.zeros(count, np.bool_)
-    block, mark = _same_place(told.device, told.address, device, address)
-    np.minimum.at(earliest, mark, told.begin[block])
-    known[mark[told.begin[block] < 0]] = True
+    block, mark = _same_place(recorded.device, recorded.address, device, address)
+    np.minimum.at(earliest, mark, recorded.begin[block])
+    known[mark[recorded.begin[block] < 0]] = True
     left = ~known
     return _KnownBlocks(
         device=device[left],

@@ -173,11 +173,11 @@ def _between_ns(trace: Trace, scopes: Scopes, runs: LineRuns, entry_ns: int) -> 
 def marked_costs(trace: Trace, extent: Extent = _WHOLE) -> tuple[Int64, Int64]:
     """The recorder's marks within the extent (events), and the cost that each tells."""
     others = of_kind(trace, Kind.OTHER) & extent.holds(trace.events.start_ns)
-    told_ns = np.zeros(len(trace.strings) + 1, np.int64)
+    cost_by_name = np.zeros(len(trace.strings) + 1, np.int64)
     for name in distinct(trace.events.name[others], len(trace.strings)):
-        told_ns[name] = parse_recording(trace.strings[name]) or 0
-    marks = np.flatnonzero(np.where(others, told_ns[trace.events.name], 0))
-    return marks, np.minimum(told_ns[trace.events.name[marks]], _COSTLIEST_ENTRY_NS * 1000)
+        cost_by_name[name] = parse_recording(trace.strings[name]) or 0
+    marks = np.flatnonzero(np.where(others, cost_by_name[trace.events.name], 0))
+    return marks, np.minimum(cost_by_name[trace.events.name[marks]], _COSTLIEST_ENTRY_NS * 1000)
 
 
 def runs_around(trace: Trace, events: Int64, runs: LineRuns) -> Int64:

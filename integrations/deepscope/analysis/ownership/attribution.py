@@ -56,7 +56,7 @@ class OwnedWork(Work):
     """Whether other lines have a part of the same piece."""
     captured: Mask
     """Whether it is of a CUDA graph's replay, and stands at the line that it was captured at."""
-    untold: Mask
+    without_sources: Mask
     """Whether it is of a compiled graph that tells no source lines, so that it stands at the line of the call."""
     backward: Mask
     """Whether it was launched below autograd's engine, or is of a CUDA graph and annotated as backward work."""
@@ -100,7 +100,7 @@ def owned(
         fused=parts.fused,
         shared=differs[row],
         captured=compiled.captured[row],
-        untold=compiled.untold[row],
+        without_sources=compiled.without_sources[row],
         backward=((work.node >= 0) & calls.backward[work.node] | compiled.backward)[row],
         step=step,
         outside=(step < 0) & (len(steps) > 0),

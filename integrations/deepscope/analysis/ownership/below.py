@@ -9,7 +9,7 @@ import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, distinct, of_kind
 from deepscope.analysis.ownership.attribution import Attribution
-from deepscope.analysis.ownership.compiled import told_calls
+from deepscope.analysis.ownership.compiled import calls_with_sources
 from deepscope.analysis.ownership.locations import Owner, frame_of, owner_of_file
 from deepscope.analysis.ownership.modules import ModuleScopes
 from deepscope.records import PartKey
@@ -81,7 +81,7 @@ def find_below(attribution: Attribution, modules: ModuleScopes, counted: Mask, p
     shown = place >= 0
     ends = shown if by_stacks else shown | marks
     up = _towards_owners(attribution)
-    is_graph = told_calls(attribution.trace)
+    is_graph = calls_with_sources(attribution.trace)
 
     def above(events: Int64) -> Int64:
         """The call around each one, -1 where a line is; shape of `events`."""

@@ -33,10 +33,10 @@ def graph_calls(trace: Trace) -> dict[int, str]:
     return {name: match[1] for name, match in found if match is not None}
 
 
-def told_calls(trace: Trace) -> Mask:
+def calls_with_sources(trace: Trace) -> Mask:
     """Which events are calls of graphs that tell their source lines; shape (n,)."""
-    told = {graph.key for graph in trace.header.compiled.graphs}
-    return _are_calls(trace, [name for name, key in graph_calls(trace).items() if key in told])
+    known = {graph.key for graph in trace.header.compiled.graphs}
+    return _are_calls(trace, [name for name, key in graph_calls(trace).items() if key in known])
 
 
 def _are_calls(trace: Trace, names: list[int]) -> Mask:
@@ -81,7 +81,7 @@ class FusedKernels:
     """Which pieces are of a CUDA graph's replay, and have the lines of its capture; shape (w,)."""
     backward: Mask
     """Which pieces are of a CUDA graph's replay, and annotated as a region's backward pass; shape (w,)."""
-    untold: Mask
+    without_sources: Mask
     """Which pieces of work run within a call of a compiled graph that tells no source lines; shape (w,)."""
     kernel: Int64
     """Index into `sources`, -1 for none; shape (w,)."""
@@ -177,15 +177,21 @@ def find_fused(trace: Trace, parent: Int64, work: Work, locations: list[Location
     sources.name(one.place for one in trace.header.compiled.breaks)
     sources.name(one.place for one in trace.header.compiled.recompilations)
     kernel = np.full(len(work), -1, np.int64)
-    untold = np.zeros(len(work), np.bool_)
+    without_sources = np.zeros(len(work), np.bool_)
     if keys:
-        kernel, untold = _of_graphs(trace, parent, work, keys, sources)
+        kernel, without_sources = _of_graphs(trace, parent, work, keys, sources)
     lines = _captured(trace, work, sources)
     captured = (kernel < 0) & (lines >= 0)
     kernel[captured] = lines[captured]
-    untold &= ~captured
+    without_sources &= ~captured
     return FusedKernels(
-        sources.locations, len(locations), captured, _annotated_backward(trace, work), untold, kernel, sources.all
+        sources.locations,
+        len(locations),
+        captured,
+        _annotated_backward(trace, work),
+        without_sources,
+        kernel,
+        sources.all,
     )
 
 
@@ -203,28 +209,28 @@ def _of_graphs(trace: Trace, parent: Int64, work: Work, keys: dict[int, str], so
     rows = np.flatnonzero(child >= 0)
     names = _Names(trace.header, keys)
     kernel = np.full(len(work), -1, np.int64)
-    told = {graph.key for graph in trace.header.compiled.graphs}
-    is_untold = mask_of([name for name, key in keys.items() if key not in told], len(trace.strings) + 1)
-    untold = np.zeros(len(work), np.bool_)
-    untold[rows] = is_untold[trace.events.name[parent[child[rows]]]]
+    known = {graph.key for graph in trace.header.compiled.graphs}
+    has_none = mask_of([name for name, key in keys.items() if key not in known], len(trace.strings) + 1)
+    without_sources = np.zeros(len(work), np.bool_)
+    without_sources[rows] = has_none[trace.events.name[parent[child[rows]]]]
     if names.kernels and len(rows):
         kernel[rows] = _kernels(trace, parent, work, rows, child[rows], names=names, sources=sources)
-    return kernel, untold
+    return kernel, without_sources
 
 
 def _captured(trace: Trace, work: Work, sources: _Sources) -> Int64:
     """The number (in `sources`) of the line that each piece's node was captured at, -1 for none; shape (w,)."""
-    told = [
+    captures = [
         (graph.graph << 32 | node, place) for graph in trace.header.compiled.captures for node, place in graph.nodes
     ]
     nodes = trace.events.graph_node[work.event]
-    if not told or not (nodes > 0).any():
+    if not captures or not (nodes > 0).any():
         return np.full(len(work), -1, np.int64)
-    known, first = np.unique(np.array([node for node, _ in told], np.int64), return_index=True)
+    known, first = np.unique(np.array([node for node, _ in captures], np.int64), return_index=True)
     at = np.minimum(np.searchsorted(known, nodes), len(known) - 1)
     found = np.where((nodes > 0) & (known[at] == nodes), first[at], -1)
-    used = {one: told[one][1] for one in distinct_values(found[found >= 0]).tolist()}
-    number = np.full(len(told) + 1, -1, np.int64)
+    used = {one: captures[one][1] for one in distinct_values(found[found >= 0]).tolist()}
+    number = np.full(len(captures) + 1, -1, np.int64)
     for one, place in used.items():
         number[one] = sources.of([CompiledKernel("", [(place, 1)])])
     return np.asarray(number[found])

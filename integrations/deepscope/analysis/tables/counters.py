@@ -101,9 +101,9 @@ def _natural(name: tuple[str, ...]) -> tuple[str, int, str]:
 MOST_SERIES = 600
 """A machine of 256 cores with 8 GPUs, 16 disks and 16 adapters has so many."""
 MOST_OF_A_COUNTER = 8
-"""Series that are told by step of one of DeepScope's counters, the largest: a machine has hundreds of cores."""
+"""Series that are shown by step, of one of DeepScope's counters, the largest: a machine has hundreds of cores."""
 _MOST_OF_OTHERS = 64
-"""Series of others' counters that are told by step."""
+"""Series of others' counters that are shown by step."""
 _DIGITS = 6
 """That are kept of a level."""
 
@@ -124,14 +124,15 @@ def counter_table(analysis: Analysis) -> list[CounterSeries]:
         if len(found) == MOST_SERIES:
             break
     steps = _Steps(analysis)
-    for row, level in _told_by_step(found):
+    for row, level in _shown_by_step(found):
         row.blocks = steps.blocks(level)
     return [row for row, _ in found]
 
 
-def _told_by_step(found: Sequence[tuple[CounterSeries, Level]]) -> Iterator[tuple[CounterSeries, Level]]:
+def _shown_by_step(found: Sequence[tuple[CounterSeries, Level]]) -> Iterator[tuple[CounterSeries, Level]]:
     """Some series of each counter, so that many of one leave room for the others."""
-    own, others = ([one for one in found if one[0].is_own is told] for told in (True, False))
+    own = [one for one in found if one[0].is_own]
+    others = [one for one in found if not one[0].is_own]
     for _, rows in groupby(own, key=lambda one: one[0].counter):
         yield from sorted(rows, key=lambda one: -one[0].mean)[:MOST_OF_A_COUNTER]
     yield from others[:_MOST_OF_OTHERS]

@@ -321,7 +321,7 @@ def totals(analysis: Analysis) -> Totals:
         )
     return Totals(
         device_ns=int(work.duration_ns[analysis.counted].sum()),
-        compiled_at_call_ns=int(work.duration_ns[analysis.counted & work.untold].sum()),
+        compiled_at_call_ns=int(work.duration_ns[analysis.counted & work.without_sources].sum()),
         busy_ns=busy,
         idle_ns=sum(one.total_ns for one in idle(work, analysis.unrecorded)),
         wall_ns=analysis.unrecorded.total_ns,
