@@ -1,4 +1,5 @@
-"""Operations on arrays that NumPy lacks, does more slowly, or imports more for; walks along "parent" pointers."""
+"""Operations on arrays that NumPy lacks, does more slowly, or imports more for; walks along "parent" pointers; sums
+that fit into 64 bits."""
 
 from __future__ import annotations
 

@@ -11,9 +11,7 @@ from collections.abc import Callable
 from math import prod
 
 from deepscope.analysis.numbers.arguments import Argument, Tensor, broadcast, promoted
-from deepscope.analysis.numbers.flop_formulas import UNREADABLE, Words, numbers_in, output_sizes
-
-_LARGEST = 2**60
+from deepscope.analysis.numbers.flop_formulas import LARGEST, UNREADABLE, Words, numbers_in, output_sizes
 
 ByteFormula = Callable[[list[Argument], Words], int]
 """Raises AttributeError, IndexError, TypeError or ValueError for arguments of a form that it does not know."""
@@ -406,4 +404,4 @@ def bytes_of_call(name: str, given: list[Argument], words: Words) -> int | None:
         moved = formula(given, words)
     except UNREADABLE:
         return None
-    return moved if isinstance(moved, int) and 0 < moved < _LARGEST else None
+    return moved if isinstance(moved, int) and 0 < moved < LARGEST else None

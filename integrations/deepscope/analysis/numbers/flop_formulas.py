@@ -144,10 +144,10 @@ ATTENTION: dict[str, Formula] = {
 """By the operator's name. A mask that is a tensor takes nothing off; where the words of a call are not known, all
 pairs count."""
 
-
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What formulas raise for arguments of another version's form, or of a trace that was tampered with."""
-_LARGEST = 2**60
+LARGEST = 2**60
+"""Of one call, operations or bytes: what seems to be more is not known."""
 
 
 def _product(a: list[int], b: list[int]) -> int:
@@ -392,4 +392,4 @@ def flops_of_call(name: str, shapes: Shapes, words: Words) -> int | None:
         flops = formula(shapes, words)
     except UNREADABLE:
         return None
-    return flops if isinstance(flops, int) and 0 <= flops < _LARGEST else None
+    return flops if isinstance(flops, int) and 0 <= flops < LARGEST else None

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, named, of_kind
-from deepscope.analysis.numbers.flop_formulas import FORMULAS, UNREADABLE, flops_of_call, lacks_formula
+from deepscope.analysis.numbers.flop_formulas import FORMULAS, LARGEST, UNREADABLE, flops_of_call, lacks_formula
 from deepscope.analysis.ownership.owners import Operators
 from deepscope.trace.arrays import distinct_places, distinct_values, nearest, pick, summable
 from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64, Trace
 from deepscope.trace.names import CONVOLUTIONS
-
-_LARGEST = 2**60
 
 
 class OperatorFlops(NamedTuple):
@@ -34,7 +32,7 @@ def flops_of_operators(trace: Trace, operators: Operators) -> OperatorFlops:
     on_cpu = of_kind(trace, Kind.OPERATOR)
     rows = np.flatnonzero(named(trace, on_cpu, FORMULAS.__contains__)[operators.nodes])
     found = _from_shapes(trace, operators.nodes[rows])
-    flops[rows] = np.where((found < 0) | summable(found, _LARGEST), found, 0)
+    flops[rows] = np.where((found < 0) | summable(found, LARGEST), found, 0)
     known = flops >= 0
     multiplies = named(trace, on_cpu, lambda name: name in FORMULAS or lacks_formula(name))[operators.nodes]
     counts = flops > 0

@@ -16,7 +16,7 @@ from deepscope.analysis.array_ops.intervals import Extent, Intervals
 from deepscope.analysis.array_ops.selection import distinct, of_kind, sums
 from deepscope.analysis.ownership.locations import Location, Scopes, function_numbers
 from deepscope.analysis.ownership.owners import LineRuns
-from deepscope.trace.arrays import pick
+from deepscope.trace.arrays import LARGEST_SUM, pick
 from deepscope.trace.format.header import LineAccount
 from deepscope.trace.format.span_names import parse_recording
 from deepscope.trace.joins.nesting import open_around
@@ -37,7 +37,6 @@ _FEWEST = 16
 """Neighbouring runs that tell which part of an entry lies between them; with fewer all of it counts within."""
 _PER_EVENT_NS = 3_000
 """At most so much Python lies behind one event of the hooks. More is code in C, which runs no slower."""
-_MOST = 2**62
 _GREATEST_SLOWDOWN = 100.0
 
 
@@ -202,9 +201,9 @@ def whole_recording_ns(trace: Trace, locations: list[Location], python_cpu_ns: I
     exact = np.array([one.exact for one in locations] + [True])
     lowered_ns = min(int(python_cpu_ns[~exact].sum()) * share, whole_ns)
     unrecorded = sum(entries for _, entries in lines.over_budget)
-    events = min(lines.entries + lines.calls + lines.left_alone + unrecorded, _MOST)
+    events = min(lines.entries + lines.calls + lines.left_alone + unrecorded, LARGEST_SUM)
     slowed_ns = lowered_ns + min(whole_ns - lowered_ns, events * _PER_EVENT_NS)
-    return min(lines.total_ns + round(slowed_ns * (1 - 1 / lines.slowdown)), _MOST)
+    return min(lines.total_ns + round(slowed_ns * (1 - 1 / lines.slowdown)), LARGEST_SUM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.selection import Columns, Mask, by_line, distinct_rows, named, of_kind
 from deepscope.analysis.numbers.arguments import FLOATS, Tensor, arguments
 from deepscope.analysis.numbers.byte_formulas import bytes_formula, bytes_of_call
-from deepscope.analysis.numbers.flop_formulas import UNREADABLE
+from deepscope.analysis.numbers.flop_formulas import LARGEST, UNREADABLE
 from deepscope.analysis.numbers.work import exposed_ns, is_copy_in, queueing
 from deepscope.analysis.ownership.owners import Operators, Work
 from deepscope.records import Rate, Why
@@ -24,7 +24,6 @@ from deepscope.trace.model import Int64, Trace
 
 DTYPES = ("", "float32", "tf32", "bfloat16", "float16", "float8", "float64", "complex64", "other")
 """Types of what is computed with; the first stands for an unknown one."""
-_LARGEST = 2**60
 _WIDTHS = (0, 1, 2, 4, 8)
 
 
@@ -62,7 +61,7 @@ def moved_by(trace: Trace, events: Int64, widths: Int64) -> Moved:
     found = [_of_call(trace.strings, call) for call in calls]
     if found:
         values = np.array([one[0] for one in found], np.int64)
-        size_bytes[rows] = np.where(summable(values[place], _LARGEST), values[place], -1)
+        size_bytes[rows] = np.where(summable(values[place], LARGEST), values[place], -1)
         dtype[rows] = np.array([one[1] for one in found], np.uint8)[place]
     return Moved(size_bytes, dtype)
 
