@@ -1,1 +1,1 @@
-"""Operations on columns that know nothing of traces: intervals, chains of parents, rankings, sums."""
+"""Operations on columns: intervals of time, events picked by kind and name, rankings, sums."""

@@ -1,1 +1,1 @@
-"""The numbers, one module each: time, waits, idle, memory, FLOPs, steps, phases, the cost of recording."""
+"""The numbers, one module each: time, waits, idle, memory, FLOPs, phases, the cost of recording."""

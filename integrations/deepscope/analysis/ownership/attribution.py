@@ -1,4 +1,4 @@
-"""A trace with everything joined: who called whom, and which line owns each event and each piece of work."""
+"""A trace with everything joined: who called whom, which line owns each event and each piece of work; their stacks."""
 
 from __future__ import annotations
 

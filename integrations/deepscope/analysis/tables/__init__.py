@@ -1,1 +1,1 @@
-"""The tables of a Profile, one module each: from an analysis to records."""
+"""The tables of a Profile, one module each, and what they are summed from: from an analysis to records."""

@@ -1,4 +1,4 @@
-"""The overview: the split of the steps' time, the use of the devices, and why they idle."""
+"""The overview: the split of the steps' time, the use of the devices, why they idle; the sums over a whole trace."""
 
 from __future__ import annotations
 
