@@ -2,6 +2,7 @@
 
 In a trace with neither, the regions that `record_function` names stand for them (`DistributedDataParallel.forward`).
 The kernels of a CUDA graph's replay ran in the region that `torch.cuda.graph_annotations` marks in the capture.
+What Lightning does between the user's lines is in spans of its own (`FrameworkSpans`).
 """
 
 from __future__ import annotations
