@@ -111,6 +111,11 @@ def is_communication_span(name: str) -> bool:
     return _COMMUNICATION_SPAN.fullmatch(name) is not None
 
 
+def is_cpu_collective(name: str) -> bool:
+    """Whether a name is of a span of communication on threads of the CPU: its backend is none of a device."""
+    return is_communication_span(name) and not name.startswith(("nccl", "xccl", "hccl"))
+
+
 def is_loading_span(name: str) -> bool:
     """Whether torch opened this span around taking the next batch from a data loader, or from a data pipe."""
     return name.startswith("enumerate(DataPipe)#") or (
@@ -301,8 +306,3 @@ def one_spelling(text: str) -> str:
         return json.dumps(json.loads(text)) if text else ""
     except (ValueError, RecursionError):
         return text
-
-
-def is_cpu_collective(name: str) -> bool:
-    """Whether a name is of a span of communication on threads of the CPU: its backend is none of a device."""
-    return is_communication_span(name) and not name.startswith(("nccl", "xccl", "hccl"))
