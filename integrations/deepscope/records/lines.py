@@ -26,6 +26,9 @@ from deepscope.records.numbers import Numbers, Verdict, Why
 NO_LINE = "(no user line)"
 """What the work is called that reached no line of the user's."""
 
+LINE_KEY = ("file", "line", "function", "exact")
+"""Records of two ranks that agree in these belong to the same line."""
+
 
 class Top(msgspec.Struct, array_like=True):
     """One of the largest contributors to a line: an operator or a kernel."""

@@ -13,7 +13,7 @@ import msgspec
 
 from deepscope.records.collectives import Collective, CollectiveCall
 from deepscope.records.findings import Finding, Try
-from deepscope.records.lines import CallNode, FrameworkPart, Function, Line, Module, Part, PartKey
+from deepscope.records.lines import LINE_KEY, CallNode, FrameworkPart, Function, Line, Module, Part, PartKey
 from deepscope.records.memory import CounterSeries, Memory
 from deepscope.records.merging import (
     First,
@@ -31,6 +31,7 @@ from deepscope.records.numbers import Numbers, Peaks
 from deepscope.records.operators import HostThread, Kernel, Operator, OperatorInDetail, Stream, ThreadRole
 from deepscope.records.source_files import SourceFile
 from deepscope.records.steps import (
+    ROW_KEYS,
     CriticalPath,
     OverviewRow,
     OwnTimes,
@@ -48,9 +49,6 @@ PROFILE_FORMAT = 34
 """Raised with every change of these structures or of what a number means; older caches are then made anew."""
 
 Metric = Literal["device", "cpu_self"]
-
-LINE_KEY = ("file", "line", "function", "exact")
-"""Records of two ranks that agree in these belong to the same line."""
 
 COLLECTIVE_KEY = (
     "kind",
@@ -157,15 +155,17 @@ class Profile(msgspec.Struct, kw_only=True):
         merged_by(table("framework", "part", "file", "line", order=largest_first("cost_ns"))),
     ] = []
     """What the framework that trains costs between the user's lines, a part of the cost of the line that calls it."""
-    modules: Annotated[list[Module], merged_by(table("path", "class_name", order=largest_first("self_device_ns")))] = []
-    operators: Annotated[list[Operator], merged_by(table("name", order=largest_first("self_device_ns")))] = []
+    modules: Annotated[list[Module], merged_by(table(*ROW_KEYS["modules"], order=largest_first("self_device_ns")))] = []
+    operators: Annotated[
+        list[Operator], merged_by(table(*ROW_KEYS["operators"], order=largest_first("self_device_ns")))
+    ] = []
     operators_in_detail: Annotated[
         list[OperatorInDetail],
         merged_by(table("name", "in_shapes", "stack", order=largest_first("self_device_ns"))),
     ] = []
     """On demand alone: by what `details` name."""
     details: First[tuple[Detail, ...]] = ()
-    kernels: Annotated[list[Kernel], merged_by(table("name", "kind", order=largest_first("device_ns")))] = []
+    kernels: Annotated[list[Kernel], merged_by(table(*ROW_KEYS["kernels"], order=largest_first("device_ns")))] = []
     steps: Annotated[list[Step], merged_by(table("number", order=attrgetter("number")))] = []
     step_times: Annotated[list[StepTimes], merged_by(left_out)] = []
     """Of the largest rows of lines, operators, kernels and modules: their time by block of steps."""

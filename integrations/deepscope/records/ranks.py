@@ -10,9 +10,9 @@ from typing import Any, cast, get_type_hints
 import msgspec
 
 from deepscope.errors import IncomparableError
-from deepscope.records.lines import CallNode, Line, Part, PartKey
+from deepscope.records.lines import LINE_KEY, CallNode, Line, Part, PartKey
 from deepscope.records.merging import RankRecords, decoder_of, merge
-from deepscope.records.profile import LINE_KEY, Profile
+from deepscope.records.profile import Profile
 from deepscope.records.steps import ROW_KEYS, StepTable, StepTimes
 
 _line_key = attrgetter(*LINE_KEY)

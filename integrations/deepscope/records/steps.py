@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from deepscope.records.lines import LINE_KEY
 from deepscope.records.merging import (
     First,
     Largest,
@@ -224,7 +225,7 @@ class CriticalPath(CriticalTimes, kw_only=True):
     """The length of the steps; all times on the path sum to it."""
     lines: Annotated[
         list[CriticalLine],
-        merged_by(table("file", "line", "function", "exact", order=largest_first("critical_ns"))),
+        merged_by(table(*LINE_KEY, order=largest_first("critical_ns"))),
     ] = []
     """Those longest on the path."""
     others: Annotated[CriticalTimes, merged_by(record)] = msgspec.field(default_factory=CriticalTimes)
@@ -235,7 +236,7 @@ class CriticalPath(CriticalTimes, kw_only=True):
 StepTable = Literal["lines", "operators", "kernels", "modules"]
 
 ROW_KEYS: dict[StepTable, tuple[str, ...]] = {
-    "lines": ("file", "line", "function", "exact"),
+    "lines": LINE_KEY,
     "operators": ("name",),
     "kernels": ("name", "kind"),
     "modules": ("path", "class_name"),
