@@ -12,7 +12,7 @@ import numpy as np
 
 from deepscope.analysis.analysis import Analysis
 from deepscope.analysis.array_ops.intervals import covered_by
-from deepscope.analysis.array_ops.selection import sums
+from deepscope.analysis.array_ops.selection import Mask, sums
 from deepscope.analysis.event_columns import devices, integers, modules, optional, places, steps, texts, threads
 from deepscope.analysis.numbers.memory_blocks import KINDS, device_of
 from deepscope.analysis.numbers.work import queueing
@@ -65,7 +65,7 @@ def kernel_details(analysis: Analysis) -> list[RecordColumn]:
 
 
 def _kind_codes(analysis: Analysis) -> Int64:
-    """What each piece of work is, an index into `KINDS`; shape (w,)."""
+    """What each piece of work is, an index into `_WORK_KINDS`; shape (w,)."""
     work = analysis.attribution.work
     if work.metric != "device":
         return np.full(len(work), _WORK_KINDS.index("operator"), np.int64)
@@ -249,7 +249,7 @@ def operator_memory(analysis: Analysis) -> list[RecordColumn]:
 _NEVER = np.iinfo(np.int64).min
 
 
-def _is_live(analysis: Analysis, begin: Int64, end: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _is_live(analysis: Analysis, begin: Int64, end: Int64) -> Mask:
     """Which blocks were live at any event of the extent."""
     use = analysis.memory
     inside = np.flatnonzero(use.counted)
