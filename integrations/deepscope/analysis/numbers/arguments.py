@@ -152,11 +152,11 @@ def output_shapes(trace: Trace, nodes: Int64, positions: list[int]) -> list[str]
         event = int(nodes[position])
         formula = OUTPUTS.get(strings[events.name[event]]) if position >= 0 else None
         shapes, concrete = int(events.shapes[event]), int(events.concrete[event])
-        found.append("" if formula is None or shapes < 0 else _of_call(formula, strings, shapes, concrete))
+        found.append("" if formula is None or shapes < 0 else _results(formula, strings, shapes, concrete))
     return found
 
 
-def _of_call(formula: Output, strings: list[str], shapes: int, concrete: int) -> str:
+def _results(formula: Output, strings: list[str], shapes: int, concrete: int) -> str:
     try:
         words = json.loads(strings[concrete]) if concrete >= 0 else []
         found = formula(json.loads(strings[shapes]), words)

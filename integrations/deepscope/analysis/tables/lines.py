@@ -193,7 +193,7 @@ def framework_table(analysis: Analysis) -> list[FrameworkPart]:
     return sorted(rows, key=lambda row: (-row.cost_ns, row.part))
 
 
-_MOST = 2000
+_MOST_LIBRARY_LINES = 2000
 
 
 def library_line_table(analysis: Analysis, parts: Parts, places: list[PartKey]) -> list[Line]:
@@ -209,28 +209,29 @@ def library_line_table(analysis: Analysis, parts: Parts, places: list[PartKey]) 
     if not recorded.any():
         return []
     scope = trace.events.scope
-    lines = {library_line(trace.scopes[i]): trace.scopes[i] for i in distinct(scope[recorded], len(trace.scopes))}
+    line_of = {i: library_line(trace.scopes[i]) for i in distinct(scope[recorded], len(trace.scopes))}
+    lines = {line: trace.scopes[i] for i, line in line_of.items()}
     number = {place: i for i, place in enumerate(places)}
     found = [place for place in lines if place in number]
     count = len(found)
     group = np.full(len(places), -1, np.int64)
     group[[number[place] for place in found]] = np.arange(count)
-    columns = _columns(parts, group, places, count)
+    columns = _library_columns(parts, group, places, count)
     position = {place: i for i, place in enumerate(found)}
     entered = np.full(len(trace.scopes) + 1, -1, np.int64)
-    for i in distinct(scope[recorded], len(trace.scopes)):
-        entered[i] = position.get(library_line(trace.scopes[i]), -1)
+    for i, line in line_of.items():
+        entered[i] = position.get(line, -1)
     runs = np.flatnonzero(recorded)
     runs = runs[analysis.extent.begins(trace.events, runs)]
     columns["calls"] = by_line(entered[scope[runs]], count)
-    order = np.lexsort((-columns["total_device_ns"][:count], -columns["self_device_ns"][:count]))[:_MOST]
+    order = np.lexsort((-columns["total_device_ns"][:count], -columns["self_device_ns"][:count]))[:_MOST_LIBRARY_LINES]
     return [
         Line(**row, file=found[i].file, line=found[i].line, function=found[i].name, exact=not lines[found[i]].lowered)
         for i, row in zip(order.tolist(), rows(columns, order), strict=True)
     ]
 
 
-def _columns(parts: Parts, group: Int64, places: list[PartKey], count: int) -> Columns:
+def _library_columns(parts: Parts, group: Int64, places: list[PartKey], count: int) -> Columns:
     """Device time and launches by line; shape (count + 1,), the last place for what is below no line of a library."""
     own = np.append(group, -1)[parts.place]
     inner = pick(own, nearest(parts.parent, own >= 0))
