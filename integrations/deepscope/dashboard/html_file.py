@@ -11,8 +11,9 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -37,6 +38,7 @@ _LOG = logging.getLogger(__name__)
 NODES_OF_A_LINE = 40
 """A line has so much fewer nodes below it than the flame graph has."""
 
+T = TypeVar("T")
 Words = Mapping[str, Any]
 """A question's words by their names in addresses, as the pages ask them."""
 Queries = Callable[[Profile, Library], Iterable[Words]]
@@ -91,17 +93,11 @@ def _lines(profile: Profile, _: Library) -> Iterator[Words]:
 
 
 def _flames(_: Profile, __: Library) -> Iterator[Words]:
-    for depth, direction, metric in (
-        ("kernel", "down", ""),
-        ("kernel", "down", "device"),
-        ("kernel", "up", ""),
-        ("kernel", "up", "device"),
-        ("line", "down", ""),
-        ("line", "down", "device"),
-        ("kernel", "down", "backward"),
-        ("kernel", "down", "cpu"),
-    ):
-        yield {"depth": depth, "direction": direction, "metric": metric}
+    for depth, direction in (("kernel", "down"), ("kernel", "up"), ("line", "down")):
+        for metric in ("", "device"):
+            yield {"depth": depth, "direction": direction, "metric": metric}
+    for metric in ("backward", "cpu"):
+        yield {"depth": "kernel", "direction": "down", "metric": metric}
 
 
 def cut_flame(flame: Flame, budget: Budget) -> None:
@@ -148,19 +144,9 @@ def _ranks(_: Profile, library: Library) -> Iterator[Words]:
         yield from ({"of": rank} for rank in dict.fromkeys([*late, *(row.rank for row in slowest)]))
 
 
-def _finding_pages(profile: Profile, _: Library) -> Iterator[Words]:
-    for code in dict.fromkeys(finding.code for finding in profile.findings):
-        yield {"code": code}
-
-
 def _operators(profile: Profile, _: Library) -> Iterator[Words]:
     for row in operator_rows(profile, "name"):
         yield {"by": "name", "key": operator_key(row)}
-
-
-def _kernels(profile: Profile, _: Library) -> Iterator[Words]:
-    for row in profile.kernels:
-        yield {"key": kernel_key(row)}
 
 
 EMBEDDED: dict[str, Embedded] = {
@@ -177,37 +163,51 @@ EMBEDDED: dict[str, Embedded] = {
     "distributed": Embedded(_once),
     "rank": Embedded(_ranks, is_bounded=True),
     "steps": Embedded(_once),
-    "finding_page": Embedded(_finding_pages),
+    "finding_page": Embedded(
+        lambda profile, _: ({"code": one} for one in dict.fromkeys(row.code for row in profile.findings))
+    ),
     "flame": Embedded(_flames, cut_flame),
     "file": Embedded(_files, is_bounded=True),
     "line": Embedded(_lines, cut_below, is_bounded=True),
     "operator": Embedded(_operators, is_bounded=True),
-    "kernel": Embedded(_kernels, is_bounded=True),
+    "kernel": Embedded(lambda profile, _: ({"key": kernel_key(row)} for row in profile.kernels), is_bounded=True),
 }
 """By the question's name. What is missing here needs a server; pages that ask it say so (`needsServer`)."""
 
 
-def embedded_answers(library: Library, profile: Profile, budget: Budget) -> dict[str, msgspec.Raw]:
-    """Answers by `key_of`; a question that this profile has no answer to is left out.
+def make_answers(library: Library, profile: Profile) -> dict[str, Any]:
+    """Whole answers by `key_of`; a question that this profile has no answer to is left out.
 
-    An answer that is the same as another one is that one's name. `profile` is the one that `library` shows first.
+    `profile` is the one that `library` shows first.
+    """
+    made: dict[str, Any] = {}
+    for name, one in EMBEDDED.items():
+        for words in one.queries(profile, library):
+            question = msgspec.convert(_given(words), question_type(name), strict=False)
+            if (answer := _tried(name, partial(QUESTIONS[name], library, question))) is not None:
+                made[key_of(name, words)] = answer
+    return made
+
+
+def embedded_answers(made: Mapping[str, Any], budget: Budget) -> dict[str, msgspec.Raw]:
+    """The answers as they stand in a file; one that is the same as another one is that one's name.
+
+    Each is cut where it is: a smaller budget may follow, and no larger one.
     """
     found: dict[str, msgspec.Raw] = {}
     known: dict[bytes, str] = {}
-    for name, one in EMBEDDED.items():
-        left = budget.text_bytes
-        for words in one.queries(profile, library):
-            body = _answer(library, name, words, budget)
-            if body is None:
+    left = dict.fromkeys(EMBEDDED, budget.text_bytes)
+    for key, answer in made.items():
+        name = key.partition("?")[0]
+        if (body := _tried(name, partial(_cut, name, answer, budget))) is None:
+            continue
+        text = msgspec.json.encode(known[body]) if body in known else body
+        if EMBEDDED[name].is_bounded:
+            if len(text) > left[name]:
                 continue
-            key = key_of(name, words)
-            text = msgspec.json.encode(known[body]) if body in known else body
-            if one.is_bounded:
-                if len(text) > left:
-                    continue
-                left -= len(text)
-            known.setdefault(body, key)
-            found[key] = msgspec.Raw(text)
+            left[name] -= len(text)
+        known.setdefault(body, key)
+        found[key] = msgspec.Raw(text)
     return found
 
 
@@ -229,20 +229,23 @@ def _in_address(value: Any) -> str:
     return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _answer(library: Library, name: str, words: Words, budget: Budget) -> bytes | None:
-    question = msgspec.convert(_given(words), question_type(name), strict=False)
+def _tried(name: str, make: Callable[[], T]) -> T | None:
+    """What `make` gives; None where there is no answer, or where it fails: one page less, and not no file."""
     try:
-        answer = QUESTIONS[name](library, question)
-        for table in _tables(answer):
-            cut_table(table, budget.rows)
-        if (cut := EMBEDDED[name].cut) is not None:
-            cut(answer, budget)
-        return encoded(answer)
+        return make()
     except DeepScopeError:
         return None
-    except Exception:  # noqa: BLE001  one page less, and not no file
+    except Exception:  # noqa: BLE001  whatever a trace does to it
         _LOG.exception("%s is left out of the file", name)
         return None
+
+
+def _cut(name: str, answer: Any, budget: Budget) -> bytes:
+    for table in _tables(answer):
+        cut_table(table, budget.rows)
+    if (cut := EMBEDDED[name].cut) is not None:
+        cut(answer, budget)
+    return encoded(answer)
 
 
 def _tables(answer: Any) -> Iterator[Table]:
@@ -276,7 +279,7 @@ _BUDGETS = (
     Budget(rows=100, nodes=1000, text_bytes=50_000),
     Budget(rows=30, nodes=300, text_bytes=0),
 )
-"""The first with which the file is small enough is taken; the last is always."""
+"""Each smaller than the one before; the first with which the file is small enough is taken, else the last."""
 _NOT_ASCII = re.compile(r"[\x80-\U0010ffff]")
 _NOT_PLAIN = re.compile(r"[<>&\x7f-\U0010ffff]")
 
@@ -335,12 +338,13 @@ def html_file(profile: Profile, ranks: Sequence[Profile] = ()) -> str:
     """The file's text, in ASCII: at most `LIMIT_BYTES`, unless the least is larger. `ranks` are those of `profile`."""
     library = OneProfile(profile, ranks)
     try:
-        for budget in _BUDGETS:
-            text = _text(title_of(profile), embedded_answers(library, profile, budget))
-            if len(text) <= LIMIT_BYTES:
-                break
+        made = make_answers(library, profile)
     finally:
         library.close()
+    for budget in _BUDGETS:
+        text = _text(title_of(profile), embedded_answers(made, budget))
+        if len(text) <= LIMIT_BYTES:
+            break
     return text
 
 

@@ -28,11 +28,13 @@ from deepscope.dashboard.html_file import (
     embedded_answers,
     html_file,
     key_of,
+    make_answers,
 )
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.page_answer import Choice, Column, Question, Table
 from deepscope.errors import OptionError
 from deepscope.records import Finding, Profile, Remedy, SourceFile
+from deepscope.records.ranks import merge_profiles
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>\"'`&amp;<!--"
 
@@ -114,8 +116,18 @@ def shown(profile: Profile) -> dict[str, Any]:
 def test_no_page_of_the_file_lacks_its_answer(name: str) -> None:
     profile = PROFILES[name]
     library = OneProfile(profile)
-    asked = {question for question, one in EMBEDDED.items() if list(one.queries(profile, library))}
-    assert asked - {key.partition("?")[0] for key in shown(profile)} == set()
+    asked = {key_of(question, words) for question, one in EMBEDDED.items() for words in one.queries(profile, library)}
+    assert asked == set(shown(profile))
+
+
+def test_no_page_of_several_ranks_lacks_its_answer() -> None:
+    ranks = [built_profiles.with_memory() for _ in range(2)]
+    for number, one in enumerate(ranks):
+        one.trace.ranks, one.trace.world_size = [number], 2
+    merged = merge_profiles(ranks)
+    made = make_answers(OneProfile(merged, ranks), merged)
+    assert {"memory?", "distributed?", "rank?of=0", "rank?of=1"} <= set(made)
+    assert made["memory?"].devices[0].rank == 0
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -208,7 +220,7 @@ def test_only_questions_that_there_are_stand_in_the_list() -> None:
 def test_answers_are_those_of_the_server(name: str) -> None:
     library = OneProfile(SERVED[name])
     application = Application(library)
-    found = embedded_answers(library, SERVED[name], ALL)
+    found = embedded_answers(make_answers(library, SERVED[name]), ALL)
     assert {"runs?", "header?", "overview?", "findings?"} <= set(found)
     for key in ("header?", "overview?", "findings?"):
         reply = application.answer(key[:-1], {})
@@ -266,7 +278,7 @@ def test_one_faulty_answer_is_left_out_and_texts_share_a_budget(
     one = Embedded(lambda *_: ({"file": name} for name in names), is_bounded=True)
     monkeypatch.setattr(html_file_module, "EMBEDDED", {"texts": one})
     profile = built_profiles.training()
-    found = embedded_answers(OneProfile(profile), profile, Budget(rows=2, nodes=0, text_bytes=1200))
+    found = embedded_answers(make_answers(OneProfile(profile), profile), Budget(rows=2, nodes=0, text_bytes=1200))
     assert list(found) == ["texts?file=a", "texts?file=bb", "texts?file=d"]
     assert sum(len(body) for body in found.values()) <= 1200
     shown = msgspec.json.decode(found["texts?file=a"])
@@ -283,9 +295,33 @@ def test_an_answer_that_is_another_ones_takes_no_more_than_that_ones_name(monkey
     one = Embedded(lambda *_: ({"file": name} for name in ("a1", "a2", "b1")), is_bounded=True)
     monkeypatch.setattr(html_file_module, "EMBEDDED", {"texts": one})
     profile = built_profiles.training()
-    found = embedded_answers(OneProfile(profile), profile, Budget(rows=2, nodes=0, text_bytes=2200))
+    found = embedded_answers(make_answers(OneProfile(profile), profile), Budget(rows=2, nodes=0, text_bytes=2200))
     assert list(found) == ["texts?file=a1", "texts?file=a2", "texts?file=b1"]
     assert msgspec.json.decode(found["texts?file=a2"]) == "texts?file=a1"
+
+
+def test_answers_are_made_once_and_cut_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = built_profiles.training()
+    asked: list[Choice] = []
+
+    def overview(library: Library, question: Choice) -> Any:
+        asked.append(question)
+        return page(library, question)
+
+    page = QUESTIONS["overview"]
+    monkeypatch.setitem(QUESTIONS, "overview", overview)
+    monkeypatch.setattr(html_file_module, "LIMIT_BYTES", 0)
+    html_file(profile)
+    assert len(asked) == 1
+
+    budgets = [ALL, Budget(rows=2, nodes=80, text_bytes=20_000), Budget(rows=1, nodes=3, text_bytes=9_000)]
+    made = make_answers(OneProfile(profile), profile)
+    cut = [embedded_answers(made, budget) for budget in budgets]
+    at_once = [embedded_answers(make_answers(OneProfile(profile), profile), budget) for budget in budgets]
+    assert [{key: bytes(body) for key, body in one.items()} for one in cut] == [
+        {key: bytes(body) for key, body in one.items()} for one in at_once
+    ]
+    assert len(cut[0]) > len(cut[2])
 
 
 def test_of_many_ranks_those_with_the_longest_own_time_are_in_the_file() -> None:
@@ -297,9 +333,10 @@ def test_of_many_ranks_those_with_the_longest_own_time_are_in_the_file() -> None
         split.time_ns += 10**9 * (number == 4) + 10**6 * number
         ranks.append(one)
     library, merged = OneProfile(ranks[0], ranks), built_profiles.training()
-    every = [key for key in embedded_answers(library, merged, ALL) if key.startswith("rank?")]
+    made = make_answers(library, merged)
+    every = [key for key in embedded_answers(made, ALL) if key.startswith("rank?")]
     assert every == [f"rank?of={number}" for number in (4, 5, 3, 2, 1, 0)]
     size = sum(len(Application(library).answer("rank", {"of": number}).body) for number in ("4", "5"))
-    few = embedded_answers(library, merged, Budget(rows=100, nodes=100, text_bytes=size))
+    few = embedded_answers(made, Budget(rows=100, nodes=100, text_bytes=size))
     assert {"rank?of=4", "rank?of=5"} <= set(few)
     assert {"rank?of=0", "rank?of=1"}.isdisjoint(few)
