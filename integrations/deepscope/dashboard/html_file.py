@@ -20,7 +20,7 @@ import msgspec
 
 from deepscope.dashboard.application import QUESTIONS, question_type
 from deepscope.dashboard.library import Library, RanksOfRun
-from deepscope.dashboard.page_answer import Choice, Table, encoded, title_of
+from deepscope.dashboard.page_answer import Choice, Table, encoded, title_of, word
 from deepscope.dashboard.pages.flame import Flame
 from deepscope.dashboard.pages.line_details import LineDetails
 from deepscope.dashboard.pages.operators import Modules, kernel_key, operator_key, operator_rows
@@ -85,7 +85,7 @@ def _lines(profile: Profile, _: Library) -> Iterator[Words]:
     yield {"file": "", "line": 0}
     functions: dict[tuple[str, int], list[str]] = {}
     for line in sorted((*profile.lines, *profile.library_lines), key=lambda line: -line.cost_ns):
-        functions.setdefault((line.file, line.line), []).append(line.function)
+        functions.setdefault((line.file, line.line), []).append(word(line.function))
     for (file, number), names in functions.items():
         yield {"file": file, "line": number}
         if len(names) > 1:

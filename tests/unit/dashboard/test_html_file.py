@@ -120,6 +120,18 @@ def test_no_page_of_the_file_lacks_its_answer(name: str) -> None:
     assert asked == set(shown(profile))
 
 
+def test_each_function_that_a_line_is_shown_to_run_in_can_be_chosen() -> None:
+    profile = built_profiles.training()
+    first = profile.lines[0]
+    profile.lines[0] = msgspec.structs.replace(first, function="<lambda>\x1b[31m")
+    profile.lines[1] = msgspec.structs.replace(first, function="f" * 1000)
+    made = make_answers(OneProfile(profile), profile)
+    functions = made[key_of("line", {"file": first.file, "line": first.line})].functions
+    keys = [key_of("line", {"file": first.file, "line": first.line, "function": one}) for one in functions]
+    assert len(keys) == 2
+    assert [made[key].function for key in keys] == functions
+
+
 def test_no_page_of_several_ranks_lacks_its_answer() -> None:
     ranks = [built_profiles.with_memory() for _ in range(2)]
     for number, one in enumerate(ranks):
