@@ -73,7 +73,8 @@ def _once(_: Profile, __: Library) -> Iterator[Words]:
 
 
 def _files(profile: Profile, _: Library) -> Iterator[Words]:
-    costs: dict[str, int] = {}
+    """Those of lines, and of findings whose lines cost nothing."""
+    costs = {one.file: 0 for one in profile.findings if one.file in profile.files}
     for line in (*profile.lines, *profile.library_lines):
         costs[line.file] = costs.get(line.file, 0) + line.cost_ns
     for file in sorted(costs, key=lambda file: -costs[file]):

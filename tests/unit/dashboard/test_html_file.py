@@ -120,6 +120,14 @@ def test_no_page_of_the_file_lacks_its_answer(name: str) -> None:
     assert asked == set(shown(profile))
 
 
+def test_the_file_of_a_finding_is_there_though_no_line_of_it_was_measured() -> None:
+    profile = built_profiles.training()
+    profile.files["/home/ada/losses.py"] = SourceFile(text="import torch\n")
+    profile.findings[0] = msgspec.structs.replace(profile.findings[0], file="/home/ada/losses.py", line=1)
+    made = make_answers(OneProfile(profile), profile)
+    assert made[key_of("file", {"file": "/home/ada/losses.py"})].text[0] == "import torch"
+
+
 def test_each_function_that_a_line_is_shown_to_run_in_can_be_chosen() -> None:
     profile = built_profiles.training()
     first = profile.lines[0]
