@@ -11,8 +11,9 @@ from deepscope.ranks.collectives import ROLE_WORDS, role_among
 from deepscope.ranks.rank_summary import AscendCalls, AscendGroup, AscendLink, AscendRank, RankSummary
 from deepscope.ranks.ranks_report import DomainRow, LinkRow, RankRow, Role
 
-# Megatron-LM's and MindSpeed's names (core/parallel_state.py). Their `mp` is tensor and pipeline together.
-_ROLES: dict[str, Role] = ROLE_WORDS | {"exp": "expert", "default": "world"}
+# Megatron-LM's and MindSpeed's names (core/parallel_state.py). Their `mp` is tensor and pipeline together, and
+# `cp_ulysses` the ranks among which MindSpeed's context parallelism works by heads.
+_ROLES: dict[str, Role] = ROLE_WORDS | {"exp": "expert", "default": "world", "ulysses": "context"}
 _LOCAL = "LOCAL"
 
 

@@ -239,6 +239,7 @@ def test_a_group_of_all_ranks_is_the_world_unless_it_has_another_role() -> None:
     ("name", "role"),
     [
         ("tp", "tensor"), ("dp", "data"), ("dp_cp", "data"), ("pp_new_stream", "pipeline"), ("cp", "context"),
+        ("cp_ulysses", "context"), ("cp_ring", "context"),
         ("exp", "expert"), ("tp_exp", "tensor"), ("dp_modulo_exp", "data"), ("default_group", "world"),
         ("mp", ""), ("tp_dp", ""), ("tp_dp_cp", ""), ("tp_cp", ""), ("embd", ""), ("", ""),
     ],
