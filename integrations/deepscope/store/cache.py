@@ -33,8 +33,8 @@ that the dashboard's timeline is drawn from."""
 LIMIT_BYTES = 2 << 30
 """Files beyond this are removed, those unused for longest first."""
 T = TypeVar("T")
-_PARTS = ("trace", "records", "analysis", "ranks", "store")
-"""The folders whose code makes profiles."""
+_PARTS = ("trace", "records", "analysis", "ranks", "store", "quantities.py", "printable.py")
+"""The folders and modules whose code makes profiles."""
 _PARTS_OF_TIMELINES = ("report", "dashboard/timeline")
 _KINDS = frozenset(get_args(Kind))
 _EARLIER = re.compile(r"[0-9a-f]{32}\.")
@@ -215,14 +215,18 @@ def code_fingerprint(package: Path | None = None, parts: Sequence[str] = _PARTS)
     return digest(repr(sorted(entries)).encode()).hex()
 
 
-def _modules(folder: Path) -> Iterable[tuple[str, int, int]]:
-    with os.scandir(folder) as entries:
+def _modules(part: Path) -> Iterable[tuple[str, int, int]]:
+    if part.suffix == ".py":
+        status = part.stat()
+        yield part.name, status.st_size, status.st_mtime_ns
+        return
+    with os.scandir(part) as entries:
         for entry in entries:
             if entry.is_dir():
-                yield from _modules(folder / entry.name)
+                yield from _modules(part / entry.name)
             elif entry.name.endswith(".py"):
                 status = entry.stat()
-                yield f"{folder.name}/{entry.name}", status.st_size, status.st_mtime_ns
+                yield f"{part.name}/{entry.name}", status.st_size, status.st_mtime_ns
 
 
 def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:

@@ -105,10 +105,12 @@ def test_what_earlier_versions_kept_goes_and_nothing_else() -> None:
     assert not (cache.cache_folder() / "timelines").exists()
 
 
-@pytest.mark.parametrize("module", ["trace/read.py", "records/numbers.py", "analysis/tables/lines.py"])
+@pytest.mark.parametrize("module", ["trace/read.py", "records/numbers.py", "analysis/tables/lines.py", "quantities.py"])
 def test_an_edit_of_any_module_that_makes_profiles_changes_the_fingerprint(tmp_path: Path, module: str) -> None:
     for part in ("trace", "records", "analysis/tables", "ranks", "store"):
         (tmp_path / part).mkdir(parents=True)
+    for part in ("quantities.py", "printable.py"):
+        (tmp_path / part).touch()
     (tmp_path / module).write_text("one = 1")
     before = cache.code_fingerprint(tmp_path)
     assert cache.code_fingerprint(tmp_path) == before
