@@ -194,7 +194,7 @@ def test_head_tells_all_but_the_body(port: int) -> None:
     [
         "/../server.py",
         "/..%2f..%2fserver.py",
-        "/%2e%2e/answer.py",
+        "/%2e%2e/page_answer.py",
         "/bundle/NOTICES.txt",
         "//etc/passwd",
         "/./server.py",
