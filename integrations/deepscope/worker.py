@@ -9,9 +9,20 @@ import msgspec
 
 from deepscope.errors import DeepScopeError, TraceError
 from deepscope.processes import Answered, Progress, serve
+from deepscope.store.cache import encode_columns
+from deepscope.store.companion_files import load_snapshot
 from deepscope.store.files import remote_access
-from deepscope.store.load import LoadRequest
-from deepscope.store.single_trace import ColumnsRequest, Parsed, RankRequest, answer, collect_parsed, keep_parsed
+from deepscope.store.load import LoadRequest, load_profile, load_selection
+from deepscope.store.selection import select
+from deepscope.store.single_trace import (
+    ColumnsRequest,
+    Parsed,
+    RankRequest,
+    answer,
+    collect_parsed,
+    keep_parsed,
+    open_attribution,
+)
 
 
 def work(body: bytes, progress: Progress) -> Answered:
@@ -44,8 +55,6 @@ def _answered(request: ColumnsRequest | LoadRequest, progress: Progress) -> byte
 
 
 def _profile(request: LoadRequest, progress: Progress) -> bytes:
-    from deepscope.store.load import load_profile, load_selection
-
     options: dict[str, Any] = {name: getattr(request, name) for name in ("rank", "stage", "partial", "peaks")}
     options["progress"] = progress
     if request.selection is None:
@@ -57,7 +66,6 @@ def _profile(request: LoadRequest, progress: Progress) -> bytes:
 
 def _ranks(request: LoadRequest, progress: Progress) -> bytes:
     from deepscope.store.ranks import read_selected
-    from deepscope.store.selection import select
 
     selection = request.selection or select(request.path, stage=request.stage)
     return msgspec.msgpack.encode(read_selected(selection, request.view, partial=request.partial, progress=progress))
@@ -70,16 +78,11 @@ def _columns(request: ColumnsRequest, progress: Progress) -> bytes:
         make_timeline(request.file, partial=request.partial, progress=progress)
         return b""
     if request.answer == "snapshot":
-        from deepscope.store.companion_files import load_snapshot
-
         return msgspec.msgpack.encode(load_snapshot(request.file.path))
     from deepscope.dashboard.memory_moments import moments_of
-    from deepscope.store.cache import encode_columns
-    from deepscope.store.single_trace import open_attribution
 
-    return b"".join(
-        encode_columns(moments_of(open_attribution(request.file, partial=request.partial, progress=progress)))
-    )
+    attribution = open_attribution(request.file, partial=request.partial, progress=progress)
+    return b"".join(encode_columns(moments_of(attribution)))
 
 
 if __name__ == "__main__":

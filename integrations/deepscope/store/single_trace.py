@@ -108,8 +108,6 @@ def read_profile(
     is_alone: bool = True,
 ) -> Profile:
     """Analyses a trace and keeps nothing; `cache`, `workers` and `is_alone` as in `open_attribution`."""
-    # If the cache has the answer, NumPy and the reader are not needed.
-
     attribution = open_attribution(
         file, partial=partial, cache=cache, is_alone=is_alone, progress=progress, workers=workers
     )
