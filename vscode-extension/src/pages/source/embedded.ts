@@ -39,7 +39,7 @@ export class EmbeddedSource implements Source {
   }
 }
 
-/** As `embedding.py` names answers. */
+/** As `html_file.py` names answers. */
 export function keyOf(name: string, asked: object): string {
   return `${name}?${queryOf(asked)}`;
 }
