@@ -1,3 +1,4 @@
+import { h } from "preact";
 import { describe, expect, it } from "vitest";
 import type { BelowNode, LineFile } from "../src/pages/contract";
 import { editorLink } from "../src/pages/lines/LinePanel";
@@ -5,6 +6,8 @@ import { fileTree, treeRows } from "../src/pages/lines/FileTree";
 import { belowRows, childrenOf, firstOpen, shortName } from "../src/pages/lines/BelowTree";
 import { opens, tokens, type Open } from "../src/pages/lines/python";
 import { barsOf, heat } from "../src/pages/lines/SourceView";
+import { Tree } from "../src/pages/lines/Tree";
+import { drawn } from "./drawn";
 
 function file(name: string, cost: number): LineFile {
   return { file: `/home/${name}`, name, group: "project", lines: 1, values: [cost, null] };
@@ -105,6 +108,22 @@ describe("the tree below a line", () => {
 
   it("names a module by its path below the one that it stands in", () => {
     expect([1, 2, 3].map((index) => shortName(nodes, index))).toEqual(["h.0", ".mlp", "x"]);
+  });
+});
+
+describe("keys in a tree", () => {
+  it("act on the active row, and leave Enter to a link that has the focus", async () => {
+    const acted: string[] = [];
+    const rows = ["a", "b"].map((key) => ({ key, depth: 0, isOpen: undefined }));
+    const all = await drawn(h(Tree<(typeof rows)[number]>, { name: "x", label: "X", rows, of: rows, act: ({ key }) => acted.push(key), lookOf: ({ key }) => key }));
+    const [tree] = all.childNodes;
+    let kept = 0;
+    const press = async (key: string, target = tree): Promise<void> => tree?.fire("keydown", { key, target, currentTarget: tree, preventDefault: () => (kept += 1) });
+    await press("ArrowDown");
+    await press("Enter", tree?.childNodes[0]);
+    expect([acted, kept]).toEqual([[], 1]);
+    await press("Enter");
+    expect([acted, kept]).toEqual([["b"], 2]);
   });
 });
 

@@ -53,7 +53,8 @@ export function Tree<Row extends TreeRow>({ name, label, rows, height, act, look
     sight.show(next);
   };
   const pressed = (event: KeyboardEvent): void => {
-    const action = keyAction(event.key, rows, at, goTo, act);
+    const isOfLink = event.target !== event.currentTarget && (event.key === "Enter" || event.key === " ");
+    const action = isOfLink ? undefined : keyAction(event.key, rows, at, goTo, act);
     if (action !== undefined) {
       event.preventDefault();
       action();
