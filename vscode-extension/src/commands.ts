@@ -25,7 +25,7 @@ import type { Row } from "./views/hotLinesRows";
 import type { HotLinesView } from "./views/hotLinesView";
 import { chosenBy, pathsOf, type RunRow, type TraceRow } from "./views/runRows";
 
-export interface Parts {
+interface Parts {
   readonly context: vscode.ExtensionContext;
   readonly log: vscode.LogOutputChannel;
   readonly session: Session;

@@ -23,7 +23,7 @@ export interface Reply {
   readonly body: string;
 }
 
-export interface ViewOptions {
+interface ViewOptions {
   readonly python: string;
   readonly shown: Shown;
   readonly extraArguments: readonly string[];

@@ -4,7 +4,7 @@ export type Level = 1 | 2 | 3;
 export const LEVELS: readonly Level[] = [1, 2, 3];
 
 /** Bars are drawn in this many widths, so that few kinds of decoration are enough. */
-export const BAR_WIDTH_PX = 120;
+const BAR_WIDTH_PX = 120;
 
 export function levelOf(share: number): Level {
   return share >= 0.2 ? 3 : share >= 0.05 ? 2 : 1;

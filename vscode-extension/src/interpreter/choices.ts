@@ -7,7 +7,7 @@ import { MINIMUM_DEEPSCOPE, type Facts } from "./probe";
 const REQUIREMENT = `deepscope[lsp,dashboard]>=${MINIMUM_DEEPSCOPE}`;
 const PIP = ["-m", "pip", "install", "--upgrade", REQUIREMENT];
 
-export interface InstallChoice {
+interface InstallChoice {
   readonly label: string;
   readonly description: string;
   /** What is run, as it is shown beforehand. */
@@ -18,7 +18,7 @@ export interface InstallChoice {
   readonly python: string;
 }
 
-export interface Places {
+interface Places {
   /** The workspace folders' paths. */
   readonly folders: readonly string[];
   /** Where the extension keeps an environment of its own. */
@@ -28,7 +28,7 @@ export interface Places {
 }
 
 /** The interpreter at hand. */
-export interface AtHand {
+interface AtHand {
   readonly python: string;
   readonly facts: Facts;
   /** Others that have PyTorch, where this one has none. */

@@ -56,7 +56,7 @@ export function endWords(job: Pick<Job, "program" | "pids">, exitCode: number | 
 }
 
 /** A row of the list of jobs. */
-export interface JobRow {
+interface JobRow {
   readonly label: string;
   readonly description: string;
   readonly detail: string;

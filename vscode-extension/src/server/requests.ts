@@ -5,7 +5,7 @@ import type * as contract from "./contract";
 import { read } from "../shape";
 
 /** Sends `workspace/executeCommand` and gives back what was answered. */
-export type Send = (command: string, argument: object) => Promise<unknown>;
+type Send = (command: string, argument: object) => Promise<unknown>;
 
 /** More lines than anybody reads, and few enough for a tree. */
 const LINES_LIMIT = 5000;

@@ -13,8 +13,7 @@ export interface TreeRow {
 
 /** How a row looks. */
 export interface Look {
-  readonly class?: string;
-  readonly title?: string;
+  readonly title: string;
   /** In pixels. */
   readonly indent: number;
   /** How much of the row is warm, from 0 to 1. */
@@ -86,7 +85,7 @@ export function Tree<Row extends TreeRow>({ name, label, rows, height, act, look
             <div
               key={row.key}
               id={`${name}-${index}`}
-              class={`treerow ${look.class ?? ""} ${index === at ? "active" : ""} ${look.isChosen === true ? "chosen" : ""}`}
+              class={`treerow ${index === at ? "active" : ""} ${look.isChosen === true ? "chosen" : ""}`}
               role="treeitem"
               aria-level={row.depth + 1}
               aria-expanded={row.isOpen}

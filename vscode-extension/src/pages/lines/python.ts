@@ -4,7 +4,7 @@
  * Cut into lines as it comes; what a line leaves open (a text of three quotes) is carried to the next one.
  */
 
-export type TokenKind = "comment" | "text" | "keyword" | "number" | "definition" | "decorator" | "";
+type TokenKind = "comment" | "text" | "keyword" | "number" | "definition" | "decorator" | "";
 
 export interface Token {
   readonly kind: TokenKind;

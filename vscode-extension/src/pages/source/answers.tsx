@@ -6,7 +6,7 @@ import { questions, type Ask, type Choice } from "../contract";
 import { NotYetError, queryOf, type Source } from "./source";
 import { bytes } from "../words";
 
-export type Answered<T> =
+type Answered<T> =
   | { readonly state: "waiting"; readonly done: number; readonly total: number }
   | { readonly state: "failed"; readonly message: string }
   | { readonly state: "ready"; readonly answer: T };

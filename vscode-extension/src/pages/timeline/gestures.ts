@@ -5,7 +5,7 @@ import { brushOf } from "./overview";
 import type { Stage } from "./stage";
 import { spanOf, toNs, type View } from "./view";
 
-export interface Meant {
+interface Meant {
   hovered(hit: Hit | undefined, x: number, y: number): void;
   clicked(hit: Hit | undefined): void;
   fitted(hit: Hit): void;

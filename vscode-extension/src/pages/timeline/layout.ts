@@ -43,7 +43,7 @@ const GAP = 5;
 const MANY = 2;
 const OPEN_COUNTERS = 3;
 
-export function trackKey(track: Track): string {
+function trackKey(track: Track): string {
   return `t${track.id}`;
 }
 

@@ -15,7 +15,7 @@ import { watchTheme } from "../parts/browser";
 import { paletteOf, type Colouring, type Palette } from "./palette";
 import type { Marks, Scene, Sought, Spot } from "./scene";
 
-export interface Elements {
+interface Elements {
   /** Scrolls over all lanes. */
   readonly scroller: HTMLElement;
   readonly base: HTMLCanvasElement;
@@ -34,7 +34,7 @@ export interface Shown {
   readonly stretch: View | undefined;
 }
 
-export interface Told {
+interface Told {
   /** The view came to rest. */
   settled(view: View): void;
   failed(message: string): void;

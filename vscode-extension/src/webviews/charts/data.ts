@@ -76,7 +76,7 @@ export function sharesOf(table: DataTable): { readonly row: number; readonly lab
   return values.map((value, row) => ({ row, label: shown(table.rows[row]?.[0]), share: value / total })).filter(({ share }) => share > 0);
 }
 
-export interface Span {
+interface Span {
   readonly label: string;
   readonly name: string;
   readonly tooltip: string;

@@ -4,7 +4,7 @@ import { elementScroll, observeElementOffset, observeElementRect, Virtualizer, t
 import type { RefObject } from "preact";
 import { useLayoutEffect, useReducer, useState } from "preact/hooks";
 
-export interface InSight {
+interface InSight {
   readonly items: readonly VirtualItem[];
   /** Heights before and after them. */
   readonly before: number;
