@@ -25,8 +25,14 @@ export function placeName({ file, line, uri, currentLine }: NamedPlace): string 
 }
 
 /** The last part of a path of any system. */
-export function baseName(path: string): string {
-  return path.split(/[/\\]/).at(-1) ?? path;
+export function baseName(file: string): string {
+  return file.split(/[/\\]/).at(-1) ?? file;
+}
+
+/** The folder of a path of any system. */
+export function parentOf(file: string): string {
+  const end = Math.max(file.lastIndexOf("/"), file.lastIndexOf("\\"));
+  return end > 0 ? file.slice(0, end) : file;
 }
 
 function decoded(part: string): string {
@@ -38,6 +44,6 @@ function decoded(part: string): string {
 }
 
 /** An absolute path on this machine's own disks: a path to another machine (`\\host\share`) is never even looked at. */
-export function isLocalAbsolute(path: string): boolean {
-  return /^\/(?!\/)/.test(path) || /^[A-Za-z]:[\\/](?![\\/])/.test(path);
+export function isLocalAbsolute(file: string): boolean {
+  return /^\/(?!\/)/.test(file) || /^[A-Za-z]:[\\/](?![\\/])/.test(file);
 }

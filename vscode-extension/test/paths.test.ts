@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isBelowAny } from "../src/paths";
+import { isBelowAny, parentOf } from "../src/paths";
 
 it.each([
   ["/w/a", true],
@@ -9,3 +9,9 @@ it.each([
   ["/w/a/..b", true],
   ["/", false],
 ])("%s lies below /w/a: %s", (file, answer) => expect(isBelowAny(file, ["/w/a"])).toBe(answer));
+
+it.each([
+  ["/a/b.json", "/a"],
+  ["C:\\a\\b.json", "C:\\a"],
+  ["b.json", "b.json"],
+])("%s lies in %s", (file, folder) => expect(parentOf(file)).toBe(folder));

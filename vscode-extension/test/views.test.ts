@@ -4,7 +4,7 @@ import type { HotLine } from "../src/server/contract";
 import { DEPTH_WORDS, DEPTHS, keptDepth } from "../src/depths";
 import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "../src/views/callPathRows";
 import { copyText, describedRow, lineRows, moduleRows, pathTo, spokenRow, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
-import { chosenBy, parentOf, readingWords, runRows, tracesIn } from "../src/views/runRows";
+import { chosenBy, readingWords, runRows, tracesIn } from "../src/views/runRows";
 import { amount, hotGroup, hotLine, hotLines, linePath, listedTrace, partPath, run } from "./examples";
 
 const options: RowOptions = { by: "line", metric: "cost", hidden: new Set() };
@@ -211,11 +211,6 @@ describe("runs", () => {
   it("are said to be read, by their number or name", () => {
     expect(readingWords("12 of 56: /w/3 of 4: x.json")).toBe("Reading 12 of 56 …");
     expect(readingWords("/w/runs/x.pt.trace.json")).toBe("Reading x.pt.trace.json …");
-  });
-
-  it("know the folder of a path of any system", () => {
-    expect(parentOf("/a/b.json")).toBe("/a");
-    expect(parentOf("C:\\a\\b.json")).toBe("C:\\a");
   });
 });
 

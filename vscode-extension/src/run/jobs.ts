@@ -1,5 +1,6 @@
 /** Jobs that wait to be recorded, as `deepscope attach --format json` lists them. */
 
+import { baseName } from "../paths";
 import { list, natural, object, read, text, type Reader } from "../shape";
 import { plain } from "../status/words";
 
@@ -72,7 +73,7 @@ export function jobRow(job: Job): JobRow {
 
 /** `train.py` of `/home/me/train.py`. */
 export function nameOf({ program, pids }: Pick<Job, "program" | "pids">): string {
-  const name = program.trim().split(/[/\\]/).at(-1) ?? "";
+  const name = baseName(program.trim());
   return name === "" ? `process ${pids[0] ?? ""}` : name;
 }
 

@@ -1,5 +1,6 @@
 /** What is said of the trace that is shown: in the status item, in notices, how old it is. */
 
+import { baseName } from "../paths";
 import type { ShownTrace, Status } from "../server/contract";
 
 /** Where the extension stands as a whole. */
@@ -59,7 +60,7 @@ function ready(trace: ShownTrace, status: Status, file: { edited: boolean }, now
   const step = stepTimeWords(status);
   const tooltip = [
     trace.verdict,
-    [programName(trace.program), trace.stage, trace.stepsWords, recorded].filter((word) => word !== "").join(", "),
+    [baseName(trace.program), trace.stage, trace.stepsWords, recorded].filter((word) => word !== "").join(", "),
     ...(step === "" ? [] : [step]),
     ...status.remarks.map(({ detail }) => detail).filter((detail) => detail !== ""),
     trace.path,
@@ -80,11 +81,6 @@ function ready(trace: ShownTrace, status: Status, file: { edited: boolean }, now
 /** The time of a step, how it has changed, and what else than the edit may explain that; "" where the trace has no steps. */
 export function stepTimeWords({ stepTimeWords, remarks }: Pick<Status, "stepTimeWords" | "remarks">): string {
   return stepTimeWords === "" ? "" : [stepTimeWords, ...remarks.map(({ words }) => words)].join(", ");
-}
-
-/** `train.py` of `tools/train.py`; a module as it is. */
-export function programName(program: string): string {
-  return program.split(/[/\\]/).at(-1) ?? program;
 }
 
 /** `H100` of `NVIDIA H100 80GB HBM3`: what fits into a status bar. */

@@ -3,7 +3,7 @@
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { createInterface } from "node:readline";
 import { object, readOr, text } from "../shape";
-import { parentOf } from "../views/runRows";
+import { parentOf } from "../paths";
 
 const started = object({ url: text });
 const START_TIMEOUT_MS = 120_000;

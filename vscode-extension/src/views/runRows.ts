@@ -1,9 +1,9 @@
 /** The rows of the Runs view: runs with their traces, the newest first. */
 
-import { age, programName, shortDevice } from "../status/words";
+import { age, shortDevice } from "../status/words";
 import type { ListedTrace, Run } from "../server/contract";
 import type { Chosen } from "../server/requests";
-import { baseName } from "../paths";
+import { baseName, parentOf } from "../paths";
 
 /** Folders of which traces are usual: the default of `deepscope.traces`. */
 const USUAL: ReadonlySet<string> = new Set(["deepscope_logs", "lightning_logs", "runs", "logs", "log", "tb_logs", "deepscope_demo"]);
@@ -34,7 +34,7 @@ export function runRows(runs: readonly Run[], folders: readonly string[], nowMs:
       return [];
     }
     const label = experiment(parentOf(newest.path), folders);
-    const facts = [brokenWords(run.traces), programName(run.program), run.stepTimeWords, ageOf(run, nowMs), shortDevice(newest.device), newest.commit.slice(0, 8)];
+    const facts = [brokenWords(run.traces), baseName(run.program), run.stepTimeWords, ageOf(run, nowMs), shortDevice(newest.device), newest.commit.slice(0, 8)];
     if (others.length === 0) {
       const rank = newest.rank === null || newest.rank === 0 ? "" : `rank ${newest.rank}`;
       return [{ kind: "trace", trace: newest, label, problem: newest.problem, description: joined([...facts, newest.stage, rank, newest.sizeWords]) }];
@@ -70,12 +70,6 @@ function ageOf({ recordedNs }: { readonly recordedNs: number }, nowMs: number): 
 
 function joined(words: readonly string[]): string {
   return words.filter((word) => word !== "").join(" · ");
-}
-
-/** The folder of a path of any system. */
-export function parentOf(path: string): string {
-  const end = Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\"));
-  return end > 0 ? path.slice(0, end) : path;
 }
 
 /** The folder of an experiment in its workspace folder, which is named where there are several; below a usual folder of traces the rest says all. */
