@@ -98,7 +98,7 @@ interface PythonWords {
   readonly detail: string;
 }
 
-/** `Python 3.11.4` · `torch ✓  DeepScope ✗ · workspace`; without facts it is being asked. */
+/** `Python 3.11.4` · `torch ✓  DeepScope ✗ · workspace`; without facts it is being asked. Paths and names are not ours: no icon is made of them. */
 export function pythonWords({ python, origin }: Candidate, facts: Facts | Failure | undefined, isCurrent: boolean): PythonWords {
   const mark = (has: boolean): string => (has ? "✓" : "✗");
   const detail = plain(python);

@@ -85,6 +85,7 @@ document.getElementById("root")?.addEventListener("click", (event) => {
 
 extension.say({ type: "ready" });
 
+/** What stands above the pages when the editor shows another run than they do. */
 function Newer({ forget }: { readonly forget: () => void }): JSX.Element | null {
   const address = useAddress();
   if (address.words["run"] === undefined) {

@@ -95,6 +95,7 @@ export function words(value: string | number | null, kind: CellKind): string {
   }
 }
 
+/** A counter's value: the units are those of `deepscope report --by counter`. */
 export function valueWords(value: number, unit: CounterUnit): string {
   switch (unit) {
     case "bytes":

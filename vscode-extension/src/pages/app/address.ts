@@ -85,6 +85,7 @@ export function choiceOf({ words }: Address, names = CHOICES): Choice {
   return Object.fromEntries(chosen);
 }
 
+/** Where a reader was: the way back and forward, which a panel has no browser for. */
 export class Trail {
   private readonly places: string[];
   private position = 0;

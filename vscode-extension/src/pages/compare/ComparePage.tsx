@@ -145,6 +145,7 @@ function Side({ title, of }: { readonly title: string; readonly of: Compared["af
   );
 }
 
+/** The step in both runs, and where its true difference lies. */
 function StepChange({ of }: { readonly of: TimeChange }): JSX.Element {
   const { beforeNs, afterNs, changeNs, lowNs, highNs, verdict } = of;
   const isNoise = verdict === "within noise" || verdict === "unknown";

@@ -1,4 +1,4 @@
-/** A cell for each rank, the darker the longer its own time is beside the median; a click opens the rank. Shades of numbers. */
+/** A cell for each rank, the darker the longer its own time is beside the median; a click opens the rank. And the shades of a table's numbers. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";

@@ -117,6 +117,7 @@ interface LateProps {
   readonly isWithin?: boolean;
 }
 
+/** By how much a rank is late, why, and the line that made it late. */
 export function Late({ of, link, isWithin = false }: LateProps): JSX.Element {
   return (
     <article class="finding warning">

@@ -1,4 +1,4 @@
-/** The answer's columns as the tree that is drawn, and the colours of a difference. */
+/** The answer's columns as the tree that is drawn, and the colours of its boxes. These are light in every theme, and their words black on them. */
 
 import type { Flame, FlameFrame, NodeKind } from "../contract";
 
@@ -69,7 +69,7 @@ export function changeColour(share: number): string {
 export const KINDS: readonly NodeKind[] = ["line", "module", "library", "operator", "kernel", "other"];
 
 const GREY = "#b8b8b8";
-/** Hues in degrees, of a box without time of its ownTime and of one with much. Lines go from yellow to red. */
+/** Hues in degrees, of a box without time of its own and of one with much. Lines go from yellow to red. */
 const HUES: Readonly<Record<Exclude<NodeKind, "other">, readonly [number, number]>> = {
   line: [48, 8],
   module: [212, 212],
@@ -85,7 +85,10 @@ interface Coloured extends Pick<Box, "kind" | "frame" | "value" | "self"> {
   readonly children: readonly Coloured[];
 }
 
-/** The colour of a box in a graph of so much time. */
+/**
+ * The colour of a box in a graph of so much time: the hue says what a box is, and the deeper it is, the more of the whole is the box's own
+ * time. What is below a line is the line's own: its colour is the same however far down the graph goes.
+ */
 export function boxColour(box: Coloured, whole: number): string {
   return box.frame < 0 ? GREY : kindColour(box.kind, whole > 0 ? Math.min(1, ownTime(box) / whole / MUCH) : 0);
 }

@@ -91,7 +91,7 @@ interface BelowRow extends TreeRow {
 const OPEN_SHARE = 0.25;
 const MOST_OPEN = 24;
 
-/** The children of each node in their order; those of the line itself are the last list's. */
+/** The children of each node in their order; what has no parent is below the line itself. */
 export function childrenOf(nodes: readonly BelowNode[]): readonly (readonly number[])[] {
   const children: number[][] = nodes.map(() => []);
   nodes.forEach(({ parent }, index) => {

@@ -215,7 +215,7 @@ const SHOWN = [
   ["never", "never"],
 ] as const;
 
-/** Ticked is what is always shown, empty what never is; without a word a column is shown where there is room. */
+/** Which columns stand in the margin: as many as there is room for, and those that the reader chose. */
 function ColumnsMenu({ columns, chosen, choose }: ColumnsProps): JSX.Element {
   return (
     <Menu label="Columns" title="Which columns are shown" isActive={Object.keys(chosen).length > 0}>

@@ -200,6 +200,7 @@ function Live({ title, size, held, lines, address, allocated = size, back = fals
   );
 }
 
+/** Each kind of what holds memory always has the same colour. */
 const TONES: Readonly<Record<string, string>> = {
   parameters: "tone0",
   gradients: "tone1",

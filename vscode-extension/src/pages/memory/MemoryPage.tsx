@@ -82,6 +82,7 @@ function HowToRecord(): JSX.Element {
   );
 }
 
+/** Who held what, fragments, and what grows from step to step. */
 function Snapshot({ address }: { readonly address: Address }): JSX.Element {
   const found = useAnswer(questions.memory_snapshot, choiceOf(address));
   return (

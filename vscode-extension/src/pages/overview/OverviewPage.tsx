@@ -146,6 +146,7 @@ function IdleTime({ of }: { readonly of: Idle }): JSX.Element {
   );
 }
 
+/** The phases of its steps, its stage, and what the framework does between the lines. */
 function TrainingRun({ of, address }: { readonly of: Training; readonly address: Address }): JSX.Element | null {
   if (of.phases.length < 2 && of.parts.length === 0) {
     return null;

@@ -1,4 +1,4 @@
-/** Choices: a few in sight, or a panel below a button. */
+/** What is chosen, turned on, or looked for. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,6 +10,7 @@ interface Props<Value extends string> {
   readonly choose: (value: Value) => void;
 }
 
+/** A choice of a few, all in sight. */
 export function Segments<Value extends string>({ label, options, value, choose }: Props<Value>): JSX.Element {
   return (
     <span class="segments" role="group" aria-label={label}>
@@ -97,6 +98,7 @@ interface MenuProps {
   readonly children: (close: () => void) => ComponentChildren;
 }
 
+/** A button that opens a small panel below it; Escape and a click elsewhere close it. */
 export function Menu({ label, title, isActive = false, children }: MenuProps): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { RefObject } from "preact";
 
-/** A number that changes with the theme. */
+/** A number that changes with the theme: canvases know no CSS, and read the colours again. */
 export function useThemeVersion(): number {
   const [version, setVersion] = useState(0);
   useEffect(() => watchTheme(() => setVersion((one) => one + 1)), []);

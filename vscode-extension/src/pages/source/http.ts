@@ -35,7 +35,7 @@ export class HttpSource implements Source {
   open: (place: CodePlace) => void = () => undefined;
 }
 
-/** What a status and a body say; the same for every door. */
+/** What a status and a body say; the same wherever the pages are. */
 export function answered<Asked, Answer>(question: Ask<Asked, Answer>, status: number, body: unknown): Answer {
   if (status === 202) {
     const told = read(progress, body, "the progress").progress;

@@ -124,6 +124,7 @@ interface TitlesProps {
   readonly turn: (key: string) => void;
 }
 
+/** The tracks' titles at the left: each opens and closes its track. */
 function Titles({ lanes, turn }: TitlesProps): JSX.Element {
   return (
     <div class="tall" style={{ height: `${heightOf(lanes)}px`, "--pinned": `${pinnedHeight(lanes)}px` }}>

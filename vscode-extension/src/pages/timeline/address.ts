@@ -75,7 +75,7 @@ interface Settled {
   isOwn(words: Readonly<Record<string, string>>): boolean;
 }
 
-/** `first` is the view that an address without words stands for. */
+/** Keeps the view in the address, a little after it came to rest. `first` is the view that an address without words stands for. */
 export function useSettled(first: View): Settled {
   const timer = useRef(0);
   const written = useRef<string | undefined>(undefined);
@@ -102,6 +102,7 @@ export function useSettled(first: View): Settled {
 
 const MOST = 1000;
 
+/** Shows a step where one is chosen: at the beginning, unless the address has a view of its own, and when another one is. */
 export function useStep(stage: Stage | undefined, choice: Choice, words: Address["words"]): void {
   const step = /^\d{1,15}$/.test(words["step"] ?? "") ? (words["step"] ?? "") : "";
   const hasView = words["from"] !== undefined || words["at"] !== undefined || words["file"] !== undefined;

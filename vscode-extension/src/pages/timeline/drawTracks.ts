@@ -185,6 +185,7 @@ export function fillsOf(tile: Tile, { colouring, names, of }: Pick<Scene, "colou
   return numbers;
 }
 
+/** Draws counters as areas: from each time on the value that was told then. */
 export function drawCharts(context: CanvasRenderingContext2D, scene: Scene): void {
   const { ratio, top, height } = scene;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -155,7 +155,7 @@ function keyOf(level: number, index: number): number {
   return level * 2 ** 45 + index;
 }
 
-/** Tiles of several tracks or counters, up to a number of slices. */
+/** Tiles of several tracks or counters, up to a number of slices; those that were not looked at for longest go first. */
 export class TileCache<T extends Tile | CounterTile> {
   private readonly tracks = new Map<number, Map<number, Kept<T>>>();
   private size = 0;

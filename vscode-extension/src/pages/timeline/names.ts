@@ -49,6 +49,7 @@ type Measure = (text: string) => number;
 
 const ELLIPSIS = "…";
 
+/** Words cut to the width that there is, without asking the canvas for each: widths of characters are kept. */
 export class Labels {
   private readonly widths = new Map<string, number>();
   private readonly whole = new Map<string, number>();

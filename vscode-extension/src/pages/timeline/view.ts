@@ -81,6 +81,7 @@ const LONGEST_FRAME_MS = 50;
 
 export type Held = "in" | "out" | "left" | "right";
 
+/** Moves the view: at once where motion is to be reduced, else towards its goal frame by frame. */
 export class Motion {
   view: View;
   goal: View;
