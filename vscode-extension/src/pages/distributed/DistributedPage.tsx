@@ -121,10 +121,10 @@ function Numbers({ of, linkOf }: { readonly of: Distributed; readonly linkOf: Li
 function Tables({ of }: { readonly of: Distributed }): JSX.Element {
   return (
     <>
-      <TableSection of={of.groups} word="groups-" told="Times and bytes of all calls and ranks." />
-      <TableSection of={of.collectives} word="collectives-" told="Transfer is the shortest over the ranks; waiting is what calls take longer elsewhere." />
-      <TableSection of={of.domains} word="domains-" told="As Ascend’s profiler has it: times of all calls, steps and ranks." />
-      <TableSection of={of.links} word="links-" told="As Ascend’s profiler has them: transfers of all steps. A link is slow below 80 % of the median of its transport." />
+      <TableSection of={of.groups} word="groups-" about="Times and bytes of all calls and ranks." />
+      <TableSection of={of.collectives} word="collectives-" about="Transfer is the shortest over the ranks; waiting is what calls take longer elsewhere." />
+      <TableSection of={of.domains} word="domains-" about="As Ascend’s profiler has it: times of all calls, steps and ranks." />
+      <TableSection of={of.links} word="links-" about="As Ascend’s profiler has them: transfers of all steps. A link is slow below 80 % of the median of its transport." />
       {of.pairs.rows.length > 0 && <Pairs matrix={of.matrix} table={of.pairs} />}
       <TableSection of={of.varying} word="varying-" />
       <TableSection of={of.lines} word="lines-" />
@@ -132,7 +132,7 @@ function Tables({ of }: { readonly of: Distributed }): JSX.Element {
         of={of.clocks}
         word="clocks-"
         title="Clocks"
-        told="Ranks are aligned by the collectives that they take part in together. The residual is how far the ends of their calls still lie apart."
+        about="Ranks are aligned by the collectives that they take part in together. The residual is how far the ends of their calls still lie apart."
       />
       {of.failures.length > 0 && (
         <section>

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { linkTo, type Address } from "../app/address";
 import { questions, type BesideNumber, type Choice, type LateRank, type RankPage } from "../contract";
 import { Answer, useAnswer, useOffers } from "../source/answers";
-import { DataTable } from "../parts/DataTable";
+import { TableSection } from "../parts/DataTable";
 import { time, words } from "../words";
 import { aboveWords } from "./HeatMap";
 import { Terms, type Term } from "../parts/Figures";
@@ -39,13 +39,6 @@ export function RankDetails({ of, choice, address, isTold, close }: Props): JSX.
 function Body({ of, isTold }: { readonly of: RankPage; readonly isTold: boolean }): JSX.Element {
   const { offsetNs, residualNs } = of;
   const unit = of.hasSteps ? "a step" : "in all";
-  const tables = [
-    [of.lines, "rank-lines-", of.lines.title, `Times ${unit}, without communication.`],
-    [of.collectives, "rank-collectives-", of.collectives.title, `Times ${unit}.`],
-    [of.comesLast, "rank-last-", "Where it comes last more often than any other rank", ""],
-    [of.pairs, "rank-pairs-", "Its messages", of.hasSteps ? "Of all steps." : ""],
-    [of.work, "rank-work-", of.work.title, `Times ${unit}.`],
-  ] as const;
   return (
     <>
       <p>{of.sentence}</p>
@@ -61,16 +54,11 @@ function Body({ of, isTold }: { readonly of: RankPage; readonly isTold: boolean 
         <Beside title="Its numbers" of={of.numbers} />
         <Beside title={of.hasSteps ? "The parts of its step" : "The parts of its time"} of={of.parts} />
       </div>
-      {tables.map(
-        ([table, word, title, told]) =>
-          table.rows.length > 0 && (
-            <div key={word} class="inner">
-              <h3>{title}</h3>
-              {told !== "" && <p class="muted">{told}</p>}
-              <DataTable of={table} word={word} />
-            </div>
-          ),
-      )}
+      <TableSection level="h3" of={of.lines} word="rank-lines-" about={`Times ${unit}, without communication.`} />
+      <TableSection level="h3" of={of.collectives} word="rank-collectives-" about={`Times ${unit}.`} />
+      <TableSection level="h3" of={of.comesLast} word="rank-last-" title="Where it comes last more often than any other rank" />
+      <TableSection level="h3" of={of.pairs} word="rank-pairs-" title="Its messages" about={of.hasSteps ? "Of all steps." : ""} />
+      <TableSection level="h3" of={of.work} word="rank-work-" about={`Times ${unit}.`} />
     </>
   );
 }

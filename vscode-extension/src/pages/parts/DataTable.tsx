@@ -68,15 +68,16 @@ interface SectionProps {
   readonly word: string;
   readonly title?: string;
   /** What its numbers are of; "" where that is plain. */
-  readonly told?: string;
+  readonly about?: string;
+  readonly level?: "h2" | "h3";
 }
 
 /** A table with its title; nothing where it has no rows. */
-export function TableSection({ of, word, title = of?.title ?? "", told = "" }: SectionProps): JSX.Element | null {
+export function TableSection({ of, word, title = of?.title ?? "", about = "", level: Heading = "h2" }: SectionProps): JSX.Element | null {
   return of === null || of.rows.length === 0 ? null : (
     <section>
-      <h2>{title}</h2>
-      {told !== "" && <p class="muted">{told}</p>}
+      <Heading>{title}</Heading>
+      {about !== "" && <p class="muted">{about}</p>}
       <DataTable of={of} word={word} />
     </section>
   );
