@@ -169,7 +169,7 @@ function Why({ of }: { readonly of: LineDetails }): JSX.Element | null {
         <StackBar
           parts={of.causes.map(({ timeNs, ...cause }) => ({ ...cause, value: timeNs }))}
           words={duration}
-          told={(time, part) => (
+          numbers={(time, part) => (
             <span class="muted">
               {time}, {part}
             </span>

@@ -20,13 +20,13 @@ interface Props {
   readonly parts: readonly StackPart[];
   readonly words: (value: number) => string;
   /** What stands behind the name of a part; its size and its share without. */
-  readonly told?: (words: string, share: string) => ComponentChildren;
+  readonly numbers?: (words: string, share: string) => ComponentChildren;
   /** Parts that are no partition have no bar and no colours. */
   readonly isPartition?: boolean;
   readonly isSlim?: boolean;
 }
 
-export function StackBar({ parts, words, told = leading, isPartition = true, isSlim = false }: Props): JSX.Element {
+export function StackBar({ parts, words, numbers = leading, isPartition = true, isSlim = false }: Props): JSX.Element {
   const whole = parts.reduce((sum, { value }) => sum + Math.max(value, 0), 0);
   const shown = parts.filter(({ value }) => value > 0).map((part) => ({ tone: toneOf(part.name), share: part.value / whole, ...part }));
   return (
@@ -42,7 +42,7 @@ export function StackBar({ parts, words, told = leading, isPartition = true, isS
         {shown.map((part) => (
           <li key={part.name} title={part.help}>
             {isPartition && <span class={`swatch ${part.tone}`} />}
-            {part.name} {told(words(part.value), share(part.share))}
+            {part.name} {numbers(words(part.value), share(part.share))}
           </li>
         ))}
       </ul>
@@ -61,7 +61,7 @@ function leading(first: string, second: string): JSX.Element {
 /** Times that are parts of another: what counts is the share. */
 export function PartsBar({ parts, isPartition = true }: { readonly parts: readonly Part[]; readonly isPartition?: boolean }): JSX.Element {
   const stack = parts.map(({ name, timeNs, share: part }) => ({ name, value: timeNs, share: part }));
-  return <StackBar parts={stack} words={duration} told={(time, part) => leading(part, time)} isPartition={isPartition} />;
+  return <StackBar parts={stack} words={duration} numbers={(time, part) => leading(part, time)} isPartition={isPartition} />;
 }
 
 const PHASES = ["data", "forward", "backward", "optimizer", "other"];

@@ -39,17 +39,17 @@ export function useOffers(): (choice: Choice) => boolean {
 
 const kept = new WeakMap<Source, Map<string, Promise<unknown>>>();
 
-/** Hears how much of the trace has been read, in bytes. */
-type Told = (done: number, total: number) => void;
+/** Called with how much of the trace has been read, in bytes. */
+type OnProgress = (done: number, total: number) => void;
 
 /** Asks until the answer is there; the same question is asked once. */
-export function asking<Asked extends object, T>(source: Source, question: Ask<Asked, T>, asked: Asked, told?: Told): Promise<T> {
+export function asking<Asked extends object, T>(source: Source, question: Ask<Asked, T>, asked: Asked, progressed?: OnProgress): Promise<T> {
   const known = kept.get(source) ?? new Map<string, Promise<unknown>>();
   kept.set(source, known);
   const key = `${question.name}?${queryOf(asked)}`;
   const before = known.get(key);
   known.delete(key);
-  const answer = (before as Promise<T> | undefined) ?? patiently(source, question, asked, told);
+  const answer = (before as Promise<T> | undefined) ?? patiently(source, question, asked, progressed);
   known.set(key, answer);
   answer.catch(() => known.delete(key));
   const [oldest] = known.keys();
@@ -60,7 +60,7 @@ export function asking<Asked extends object, T>(source: Source, question: Ask<As
 }
 
 /** Asks until the answer is there, and keeps nothing. */
-export async function patiently<Asked extends object, T>(source: Source, question: Ask<Asked, T>, asked: Asked, told?: Told): Promise<T> {
+export async function patiently<Asked extends object, T>(source: Source, question: Ask<Asked, T>, asked: Asked, progressed?: OnProgress): Promise<T> {
   for (;;) {
     try {
       return await source.ask(question, asked);
@@ -68,7 +68,7 @@ export async function patiently<Asked extends object, T>(source: Source, questio
       if (!(error instanceof NotYetError)) {
         throw error;
       }
-      told?.(error.done, error.total);
+      progressed?.(error.done, error.total);
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
     }
   }
