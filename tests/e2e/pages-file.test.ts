@@ -56,6 +56,23 @@ describe("the dashboard as a file", () => {
     expect(await page.locator("nav .missing").textContent()).toContain("Timeline");
   });
 
+  it("offers no link to what is not in it", async () => {
+    const pages = await page.locator("nav.pages a").evaluateAll((all) => all.map((one) => one.getAttribute("href") ?? ""));
+    const links = new Set<string>();
+    for (const address of pages) {
+      await page.goto(new URL(address, page.url()).href);
+      await page.locator("main h1").waitFor();
+      const found = await page.locator("main a[href^='#']").evaluateAll((all) => all.map((one) => one.getAttribute("href") ?? ""));
+      found.forEach((one) => links.add(one));
+    }
+    expect(links.size).toBeGreaterThan(pages.length);
+    for (const address of links) {
+      await page.goto(new URL(address, page.url()).href);
+      await page.locator("main h1").waitFor();
+      expect(await page.locator("[role=alert]").allTextContents(), address).toEqual([]);
+    }
+  });
+
   it("has the text of the hottest line, and the way back", async () => {
     const { line } = hottestOf(recorded);
     await page.getByRole("link", { name: "Overview" }).click();

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Modules } from "../contract";
-import { Answer, useAnswer } from "../source/answers";
+import { Answer, useAnswer, useOffers } from "../source/answers";
 import { DataTable } from "../parts/DataTable";
 import { RowFacts } from "../parts/Figures";
 import { Segments } from "../parts/Controls";
@@ -35,12 +35,13 @@ export function ModulesPage({ address }: PageProps): JSX.Element {
 
 function ModulePanel({ of, row, address }: { readonly of: Modules; readonly row: TableRow; readonly address: Address }): JSX.Element {
   const path = of.paths[row.index] ?? "";
+  const offers = useOffers();
   return (
     <>
       <h2>{row.cells[0]}</h2>
       {path !== row.cells[0] && <code class="own">{path}</code>}
       <RowFacts of={of.table} row={row} />
-      {path !== "" && (
+      {path !== "" && offers({ ...choiceOf(address), module: path }) && (
         <p>
           <a href={linkTo(address, "overview", { module: path })}>Show only what runs in it</a>
         </p>

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { choiceOf, go, linkTo, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type Header, type HotLine, type Idle, type Overview, type Training } from "../contract";
 import { FindingCard } from "../findings/FindingCard";
-import { Answer, useAnswer } from "../source/answers";
+import { Answer, useAnswer, useOffers } from "../source/answers";
 import { TableSection } from "../parts/DataTable";
 import { Facts, Figures } from "../parts/Figures";
 import { NamedTimes, TimeBars } from "../parts/Lists";
@@ -148,6 +148,7 @@ function IdleTime({ of }: { readonly of: Idle }): JSX.Element {
 
 /** The phases of its steps, its stage, and what the framework does between the lines. */
 function TrainingRun({ of, address }: { readonly of: Training; readonly address: Address }): JSX.Element | null {
+  const offers = useOffers();
   if (of.phases.length < 2 && of.parts.length === 0) {
     return null;
   }
@@ -163,7 +164,7 @@ function TrainingRun({ of, address }: { readonly of: Training; readonly address:
             {of.alsoRecorded.map((stage, at) => (
               <span key={stage}>
                 {at > 0 && ", "}
-                <button type="button" class="link" onClick={() => go(withWords(address, { stage, step: "" }))}>
+                <button type="button" class="link" disabled={!offers({ ...choiceOf(address), stage, step: null })} onClick={() => go(withWords(address, { stage, step: "" }))}>
                   {stage}
                 </button>
               </span>

@@ -1,10 +1,10 @@
 /** The steps: how long, by phase; the slow ones and the lines that made them slow; threads, streams, what the machine did. */
 
-import type { JSX } from "preact";
+import type { ComponentChildren, JSX } from "preact";
 import { choiceOf, go, withWords, type Address, type PageProps } from "../app/address";
 import { questions, type CounterChart, type Figure, type SlowStep, type Steps, type Table } from "../contract";
 import { StepBars } from "../overview/StepBars";
-import { Answer, useAnswer } from "../source/answers";
+import { Answer, useAnswer, useOffers } from "../source/answers";
 import { DataTable, TableSection } from "../parts/DataTable";
 import { Figures } from "../parts/Figures";
 import { Place } from "../parts/Place";
@@ -66,14 +66,28 @@ function Times({ of, address }: { readonly of: Steps; readonly address: Address 
           cell={(row, column) => {
             const number = row.cells[0];
             return column.key !== "number" || number === null || of.bars.length < 2 ? undefined : (
-              <a href={withWords(address, { step: String(number) })} title={`Show step ${number} alone`} onClick={(event) => chosen(event, address, String(number))}>
+              <StepLink number={Number(number)} address={address}>
                 {number}
-              </a>
+              </StepLink>
             );
           }}
         />
       </section>
     </>
+  );
+}
+
+/** A link to a step alone, where that can be shown. */
+function StepLink({ number, address, children }: { readonly number: number; readonly address: Address; readonly children: ComponentChildren }): JSX.Element {
+  const offers = useOffers();
+  if (!offers({ ...choiceOf(address), step: number })) {
+    return <>{children}</>;
+  }
+  const step = String(number);
+  return (
+    <a href={withWords(address, { step })} title={`Show step ${step} alone`} onClick={(event) => chosen(event, address, step)}>
+      {children}
+    </a>
   );
 }
 
@@ -94,7 +108,10 @@ function Slow({ of, address }: { readonly of: readonly SlowStep[]; readonly addr
     <ul class="slowsteps">
       {of.map((step) => (
         <li key={step.number}>
-          <a href={withWords(address, { step: String(step.number) })}>step {step.number}</a> took <strong>{duration(step.durationNs)}</strong>, {duration(step.overNs)} over the
+          <StepLink number={step.number} address={address}>
+            step {step.number}
+          </StepLink>{" "}
+          took <strong>{duration(step.durationNs)}</strong>, {duration(step.overNs)} over the
           median
           {step.place === "" ? (
             <span class="muted">; no line took longer than it usually does</span>
