@@ -35,6 +35,26 @@ class Augmented(Samples):
         return x.flip(0) if torch.rand(()) < 0.5 else x, y
 
 
+class _Noise(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+        return gradient * torch.rand_like(gradient)
+
+
+class AugmentedByGradients(Samples):
+    """Which draws random numbers in a backward pass alone."""
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        x, y = SAMPLES[index]
+        x = x.clone().requires_grad_()
+        (gradient,) = torch.autograd.grad(_Noise.apply(x).sum(), x)
+        return x.detach() + gradient, y
+
+
 class Words(Samples):
     """Of several lengths."""
 
@@ -276,8 +296,9 @@ def test_what_is_no_function_of_the_sample_is_not_found(features_of: Callable[[T
     assert "aten::addmm" not in names(rows)
 
 
-def test_samples_that_loading_changes_at_random_are_other_ones_in_each_epoch():
-    assert of_batch(Trained(Augmented()).step()) == []
+@pytest.mark.parametrize("dataset", [Augmented, AugmentedByGradients])
+def test_samples_that_loading_changes_at_random_are_other_ones_in_each_epoch(dataset: type[Samples]):
+    assert of_batch(Trained(dataset()).step()) == []
 
 
 def test_a_stream_has_no_epochs_and_numbers_without_a_loader_no_samples():

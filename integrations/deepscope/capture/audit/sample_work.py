@@ -130,9 +130,7 @@ class SampleValues(Observer[Draw]):
     def note(self, call: OperatorCall) -> None:
         """What data loaders compute, and what goes through lists of tensors, is not followed."""
         if call.number < 0 or call.site.is_loading:
-            if call.numbers:
-                self._is_random |= call.site.is_loading and call.draws() and not call.name.startswith(_UNDEFINED)
-                self._write(call, None)
+            self.note_backward(call)
             return
         number, operation = call.number, self._flow.operations[call.number]
         if call.step != self._step:  # what the step before computed is of other samples
@@ -161,8 +159,9 @@ class SampleValues(Observer[Draw]):
             self._loaded.add(key)
 
     def note_backward(self, call: OperatorCall) -> None:
-        """What backward passes compute is not followed."""
+        """What backward passes compute is not followed; a data set may draw random numbers in one."""
         if call.numbers:
+            self._is_random |= call.site.is_loading and call.draws() and not call.name.startswith(_UNDEFINED)
             self._write(call, None)
 
     def all(self) -> _SampleCalls:
