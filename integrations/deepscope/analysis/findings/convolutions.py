@@ -20,10 +20,9 @@ from deepscope.trace.kinds import Kind
 from deepscope.trace.model import Int64
 from deepscope.trace.names import ACCUMULATES_GRADIENT, CONVOLUTIONS, evaluates
 
-WORTH = 0.02
-"""A line is named if converting takes at least this share of the wall time."""
 _WORTH_ON_CPU = 0.05
-"""There convolutions convert for themselves, too, in either format."""
+"""A line is named there from this share of the wall time on: convolutions convert for themselves, too, in either
+format."""
 
 _FUNCTIONS = ("conv", "conv_transpose")
 
@@ -44,7 +43,8 @@ def _find_layout_conversions(facts: Facts) -> Iterator[Finding]:
     converting = by_line(location, facts.lines, spent)
     spent_of_wall = share_of_wall(facts, converting)
     count = by_line(location, facts.lines, calls)
-    worth = spent_of_wall >= max((WORTH if facts.has_device else _WORTH_ON_CPU) * facts.wall_ns, 1)
+    worth_ns = LAYOUT_CONVERSIONS.worth_ns(facts) if facts.has_device else max(_WORTH_ON_CPU * facts.wall_ns, 1)
+    worth = spent_of_wall >= worth_ns
     for line in np.flatnonzero(worth & ~_has_no_other_format(facts)).tolist():
         yield LAYOUT_CONVERSIONS.finding(
             facts,
@@ -160,7 +160,7 @@ def _find_changing_shapes(facts: Facts) -> Iterator[Finding]:
     found, location = found[inside], location[inside]
     spent = by_line(location, facts.lines, _searching_ns(facts, found))
     count = by_line(location, facts.lines)
-    for line in np.flatnonzero(recurs & (spent >= max(WORTH * facts.wall_ns, 1))).tolist():
+    for line in np.flatnonzero(recurs & (spent >= CHANGING_SHAPES.worth_ns(facts))).tolist():
         place = line if line < facts.lines else -1
         evidence: Evidence = {
             "searching_ns": int(spent[line]),

@@ -179,8 +179,6 @@ def _message(home: int, far: list[MemoryNode], *, is_bound_away: bool) -> str:
 NUMA_PLACEMENT = Rule("DS028", "Process on the wrong NUMA node", _find_numa_placement)
 
 
-WORTH = 0.05
-"""Loading must be at least this share of the wall time, as for DS003."""
 LEAST_NS = 300_000_000
 """Of loading must have been sampled."""
 LEAST_SAMPLES = 5
@@ -195,7 +193,7 @@ limit answers each in a tenth of that."""
 
 def _find_disk_queue(facts: Facts) -> Iterator[Finding]:
     loading = facts.loading
-    if not len(loading.start) or facts.loading_ns < WORTH * facts.wall_ns:
+    if not len(loading.start) or facts.loading_ns < DISK_QUEUE.worth_ns(facts):
         return
     found = []
     for (counter, disk), level in facts.levels.items():
@@ -249,4 +247,4 @@ def _mean(facts: Facts, level: Level) -> tuple[float, int]:
     return float((parts.mean * parts.covered_ns).sum() / max(covered_ns, 1)), covered_ns
 
 
-DISK_QUEUE = Rule("DS027", "Disk queue is full", _find_disk_queue)
+DISK_QUEUE = Rule("DS027", "Disk queue is full", _find_disk_queue, worth=0.05)
