@@ -79,8 +79,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             location=location,
             message=f"{_lines(facts, begin, line[here])} the same graph again",
             evidence={
-                "repeated_passes": times,
-                "repeated_passes_per_step": facts.per_step(times),
+                **facts.counted("repeated_passes", times),
                 "repeated_ns": saving_ns,
             },
             saving_ns=saving_ns,

@@ -227,8 +227,8 @@ def _find_clipping(facts: Facts) -> Iterator[Finding]:
         evidence: Evidence = {}
         messages, remedies = [], []
         if after[line]:
-            evidence |= {"wait_ns": int(waited[line]), "waits": int(count[line])}
-            evidence |= {"waits_per_step": facts.per_step(int(count[line])), "device_idle_after_ns": int(after[line])}
+            evidence |= {"wait_ns": int(waited[line]), **facts.counted("waits", int(count[line]))}
+            evidence["device_idle_after_ns"] = int(after[line])
             messages.append(_WAITS)
             remedies.append((_FABRIC if _is_fabrics(facts, line) else _CHECKED) if checked[line] else _READ)
         if before[line]:

@@ -91,8 +91,7 @@ def _find_unfused_optimizer(facts: Facts) -> Iterator[Finding]:
             evidence={
                 "optimizer": optimizer or "",
                 "optimizer_ns": times * _median(whole[here]),
-                "operators": count,
-                "operators_per_step": facts.per_step(count),
+                **facts.counted("operators", count),
             },
             saving_ns=saving,
             remedy=f"Make it with `{optimizer}(…, fused=True)` (on the CPU from torch 2.4 on): one call for all."

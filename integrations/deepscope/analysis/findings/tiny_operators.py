@@ -104,8 +104,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
             evidence=said
             | {
                 "line_cpu_ns": max(cpu_ns, int(duration.sum())),
-                "operators": len(duration),
-                "operators_per_step": facts.per_step(len(duration)),
+                **facts.counted("operators", len(duration)),
                 "operator_median_us": round(float(np.median(duration)) / 1000, 2),
             },
             saving_ns=loop.saving_ns,
