@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepscope.analysis.array_ops.selection import Mask, mask_of, named, of_kind
-from deepscope.analysis.findings.source_text import SourceTexts
+from deepscope.analysis.findings.source_text import SourceFile, SourceTexts
 from deepscope.analysis.ownership.locations import Scopes
 from deepscope.trace.arrays import distinct_values, nearest_to, pick
 from deepscope.trace.kinds import Kind
@@ -73,10 +73,10 @@ def _one_by_one(trace: Trace, calls: Int64, spans: Mask, parent: Int64) -> Int64
 def _lines(texts: SourceTexts, scopes: Scopes) -> tuple[Mask, Mask]:
     """Which locations call a function that clips, and which read what it returned; both of shape (lines + 1,)."""
     found = np.zeros((2, len(scopes.locations) + 1), np.bool_)
-    for path in texts.with_word("clip_grad"):
-        file = texts.file(path)
-        for row, lines in enumerate((file.lines_calling(is_clip), file.lines_reading(is_clip))):
-            found[row, :-1] |= [one.exact and one.file == path and one.line in lines for one in scopes.locations]
+    files = {path: texts.file(path) for path in texts.with_word("clip_grad")}
+    for row, ask in enumerate((SourceFile.lines_calling, SourceFile.lines_reading)):
+        lines = {(path, line) for path, file in files.items() for line in ask(file, is_clip)}
+        found[row, :-1] = [one.exact and (one.file, one.line) in lines for one in scopes.locations]
     return found[0], found[1]
 
 
