@@ -124,7 +124,7 @@ def slowest_line_advice(facts: Facts, spent_ns: Int64, known: str) -> str:
         return ""  # whole batches are what helps
     what = f"line {place.line} ({place.function})"
     words = f"Make {what} cheaper: most of the loading is spent there."
-    return f"{words} {known}" if known and not line_remedy(facts.texts.at(place)) else advice_for(words, facts, line)
+    return f"{words} {known}" if known and not line_remedy(facts.source(line)) else advice_for(words, facts, line)
 
 
 def costly_line_advice(facts: Facts, spent_ns: Int64) -> str:
@@ -205,12 +205,12 @@ def advice_for(words: str, facts: Facts, line: int) -> str:
 
 def line_cure(facts: Facts, line: int) -> str:
     """What to do about a line by what it calls, or as part of a loop over numbers; "" where nothing is known."""
-    place, columns = facts.locations[line], facts.analysis.columns
-    if words := line_remedy(facts.texts.at(place)):
+    source, columns = facts.source(line), facts.analysis.columns
+    if words := line_remedy(source):
         return words
     runs = int(columns["calls"][line])
-    if place.exact:
-        is_loop = 0 < columns["self_cpu_ns"][line] < BY_NUMBER_NS * runs and bool(loops_around(facts.texts.at(place)))
+    if source.location.exact:
+        is_loop = 0 < columns["self_cpu_ns"][line] < BY_NUMBER_NS * runs and bool(loops_around(source))
     else:  # its lines run so often that they were not recorded
-        is_loop = loops_in_function(facts.texts.at(place))
+        is_loop = loops_in_function(source)
     return BY_NUMBER if is_loop else ""

@@ -104,13 +104,12 @@ def _find(facts: Facts) -> Iterator[Finding]:
     worth &= ((saving >= AMONG_CALLS_NS * operators) | is_known) & ~mixed & recurs
     found = np.zeros(facts.lines, np.bool_)
     for line in np.flatnonzero(worth).tolist():
-        place = facts.locations[line]
-        calls = facts.texts.at(place).calls
-        loops = repeats_within(facts.texts.at(place))
-        is_function = not place.exact and loops_in_function(facts.texts.at(place))
+        source = facts.source(line)
+        calls, loops = source.calls, repeats_within(source)
+        is_function = not source.location.exact and loops_in_function(source)
         if calls and not (loops or is_function or is_known[line]) and all(_TORCHS.search(name) for name in calls):
             continue
-        if facts.texts.at(place).only_lets_go:
+        if source.only_lets_go:
             continue
         found[line] = True
         yield RULE.finding(
@@ -122,8 +121,7 @@ def _find(facts: Facts) -> Iterator[Finding]:
                 "runs": int(columns["calls"][line]),
             },
             saving_ns=int(saving[line]),
-            remedy=line_remedy(facts.texts.at(place))
-            or (_OF_FUNCTIONS if is_function else _OF_LOOPS if loops else _OF_CALLS),
+            remedy=line_remedy(source) or (_OF_FUNCTIONS if is_function else _OF_LOOPS if loops else _OF_CALLS),
         )
     for one in _functions(facts, _free_ns(facts, found), mixed, least_ns):
         if not recurs[one.line]:

@@ -174,9 +174,14 @@ def _loop_of(facts: Facts, place: Location) -> int:
     """The first line of the outermost loop around a place that goes round often, else of the innermost one."""
     around = loops_around(facts.texts.at(place))
     runs = facts.analysis.columns["calls"]
-    index = {(one.file, one.line): number for number, one in enumerate(facts.locations)}
-    often = [line for line in around if runs[index.get((place.file, line), -1)] >= AT_ONCE * max(facts.steps, 1)]
+    numbers = facts.once(_numbers)
+    often = [line for line in around if runs[numbers.get((place.file, line), -1)] >= AT_ONCE * max(facts.steps, 1)]
     return (often or around[-1:] or [0])[0]
+
+
+def _numbers(facts: Facts) -> dict[tuple[str, int], int]:
+    """Of the lines, by file and line."""
+    return {(one.file, one.line): number for number, one in enumerate(facts.locations)}
 
 
 def _savings(facts: Facts) -> dict[int, int]:
@@ -188,13 +193,13 @@ def _savings(facts: Facts) -> dict[int, int]:
     claimed_ns = computed_again_ns(facts) + counted_classes_ns(facts) + checked_ns(facts)
     found = {}
     for line in np.flatnonzero(started.times[:-1] >= MANY_OVER_PARAMETERS * steps).tolist():
-        place = facts.locations[line]
-        over_parameters = loops_over(facts.texts.at(place), _PARAMETERS.search)
+        place, source = facts.locations[line], facts.source(line)
+        over_parameters = loops_over(source, _PARAMETERS.search)
         if started.times[line] < MANY * steps and not over_parameters:
             continue
         if (place.file, place.line) in logs or is_below(facts, line, sliced):
             continue
-        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(facts.texts.at(place)):
+        if started.times[line] > AT_ONCE * runs[line] and not repeats_within(source):
             continue
         duration = started.duration_ns[started.location == line]
         # A few that the machine interrupted would decide the mean.
