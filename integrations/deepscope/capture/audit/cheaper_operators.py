@@ -18,7 +18,8 @@ from deepscope.trace.format.audit import CheaperOperator, OperatorChoice
 
 PRODUCTS = {"aten::mm": (0, 1), "aten::bmm": (0, 1), "aten::addmm": (1, 2), "aten::baddbmm": (1, 2), "aten::mv": (0, 1)}
 """Which arguments of a product are multiplied."""
-_CHAINED = aten("mm bmm")
+CHAINED = aten("mm bmm")
+"""Products of two matrices and nothing else."""
 _INVERSE = "aten::linalg_inv_ex"
 _EIGENVALUES = "aten::linalg_eig"
 _VECTORS = {"aten::_linalg_svd": (0, 2), "aten::_linalg_eigh": (1,), _EIGENVALUES: (1,)}
@@ -220,7 +221,7 @@ class CheaperOperators(Observer[_Result]):
             yield Choice("part", number, alone, first.read_share())
         elif first.is_diagonal():
             yield Choice("diagonal", number, alone, 1 / first.shape[-1])
-        elif name in _CHAINED and len(first.readers) == 1 and not first.parts:
+        elif name in CHAINED and len(first.readers) == 1 and not first.parts:
             yield from self._other_order(number, first)
 
     def _other_order(self, number: int, result: _Result) -> Iterator[Choice]:

@@ -12,12 +12,12 @@ from deepscope.capture import torch_compat
 from deepscope.capture.audit.call_paths import PathEntry
 from deepscope.capture.audit.copy_strides import SourceLayout, is_laid_out_alike, source_strides
 from deepscope.capture.audit.flow import Flow, Observer
-from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_plain, key_of, keys_of, untyped_storage
+from deepscope.capture.audit.operator_calls import COPIES, OperatorCall, is_plain, key_of, keys_of, untyped_storage
 from deepscope.capture.audit.repeated_work import joined_chains
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import CopyNeed, NeedlessCopies
 
-_COPYING = aten("clone repeat _to_copy")
+_COPYING = COPIES | {"aten::repeat"}
 _INTO_NEW_STORAGE = "aten::copy_"
 """As `copy.deepcopy` copies the bytes of a tensor."""
 _TAKES_STORAGE = "aten::set_"

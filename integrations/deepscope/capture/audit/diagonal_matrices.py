@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 
 from deepscope.capture import torch_compat
-from deepscope.capture.audit.cheaper_operators import PRODUCTS, Choice
+from deepscope.capture.audit.cheaper_operators import CHAINED, PRODUCTS, Choice
 from deepscope.capture.audit.flow import Flow, Observer
 from deepscope.capture.audit.operator_calls import (
     OperatorCall,
@@ -43,7 +43,6 @@ _REDUCTIONS = aten("all any sum mean amax amin max min norm")
 _ASKING = frozenset({*PRODUCTS, *_SOLVERS, *_FACTORS, *_NUMBERS, *_SCALING})
 """Of the matrices that they are given it is seen whether they are diagonal."""
 _DIAGONALS = aten("diag_embed diag")
-_CHAINED = aten("mm bmm")
 _EYE, _POWER = "aten::eye", "aten::pow"
 
 _MOST_ELEMENTS = 1 << 22
@@ -238,7 +237,7 @@ def _makes_diagonal(name: str, call: OperatorCall, result: torch.Tensor, matrice
         return one or (name == "aten::mul" and other)
     if name in _KEEPING or name in _FACTORS:
         return one
-    return name == _EYE or (one and other and (name in _CHAINED or name in _SUMS or name in _SOLVERS))
+    return name == _EYE or (one and other and (name in CHAINED or name in _SUMS or name in _SOLVERS))
 
 
 def _is_square(tensor: torch.Tensor) -> bool:

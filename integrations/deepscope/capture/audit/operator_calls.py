@@ -23,6 +23,9 @@ _REPLACING = aten("zero_ _foreach_zero_ fill_ copy_ normal_")
 """What stood in the tensor before does not matter to them."""
 _POINTWISE = getattr(torch.Tag, "pointwise", None)
 MATRIX_PRODUCTS = aten("mm addmm bmm baddbmm")
+JOINS = aten("cat stack")
+COPIES = aten("clone _to_copy")
+"""They make a tensor of the same elements."""
 ATTENTION = "aten::_scaled_dot_product_"
 """How the names of attention's operators begin."""
 _RANDOM = torch.Tag.nondeterministic_seeded

@@ -14,13 +14,11 @@ import torch
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_strided, key_of
+from deepscope.capture.audit.operator_calls import COPIES, JOINS, OperatorCall, is_strided, key_of
 from deepscope.capture.audit.step_work import BYTE, CALL, StepWork
 
 _FACTORS = {"aten::mm": (0, 1), "aten::addmm": (1, 2), "aten::bmm": (0, 1), "aten::linear": (0, 1)}
 """Which arguments of a product are the input and the weight."""
-_JOINING = aten("cat stack")
-_COPYING = aten("clone _to_copy")
 _MOST_SIDE_BY_SIDE = 4
 """So many gathered rows are read as one (`h[edges].flatten(1)`)."""
 _FLOP = 1 / 120
@@ -134,11 +132,11 @@ class RepeatedRows(Observer[_Rows]):
         key = key_of(result)
         if not key or not args:
             return
-        if name in _COPYING and key_of(args[0]) in self._weights:  # as autocast does
+        if name in COPIES and key_of(args[0]) in self._weights:  # as autocast does
             self._weights.add(key)
         elif result.dim() > 1 and result.numel() and result.size(-1) > 1:
-            is_copy = name in _JOINING or name in _COPYING
-            parts = self._joined(name, args) if name in _JOINING else self._taken(name, args, result)
+            is_copy = name in JOINS or name in COPIES
+            parts = self._joined(name, args) if name in JOINS else self._taken(name, args, result)
             if parts and result.is_contiguous():
                 self._held[key] = _Rows(call.number, tuple(parts), is_copy)
 
@@ -160,7 +158,7 @@ class RepeatedRows(Observer[_Rows]):
         source = args[0]
         if not isinstance(source, torch.Tensor) or not is_strided(source) or source.dim() < 2:
             return []
-        if name in _COPYING:
+        if name in COPIES:
             return self._parts_of(source)
         last = source.dim() - 1
         takes_rows = (

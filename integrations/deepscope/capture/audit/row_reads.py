@@ -354,13 +354,12 @@ def partly_read(work: StepWork, partly: Mapping[int, PartlyRead]) -> list[Partly
 
 def partly_used_samples(work: StepWork, partly: Mapping[int, PartlyRead]) -> list[PartlyReadResults]:
     """The same of data that is loaded, by line, the most bytes first."""
-    operations, paths = work.operations, work.paths
     found: dict[int, PartlyReadResults] = {}
     for number, one in partly.items():
-        operation = operations[number]
+        operation = work.operations[number]
         read_rows, rows = one.outermost
-        if operation.site.is_loading and paths[operation.site.path] and read_rows <= _FEW * rows:
-            place = work.places.number_of(paths[operation.site.path][-1])
+        if operation.site.is_loading and work.path_of(number) and read_rows <= _FEW * rows:
+            place = work.place_of(number)
             row = PartlyReadResults(
                 place=place,
                 first=place,

@@ -14,6 +14,7 @@ import torch
 from deepscope.capture.audit.constants import bytes_of
 from deepscope.capture.audit.flow import Flow, Observer
 from deepscope.capture.audit.operator_calls import (
+    COPIES,
     OperatorCall,
     aten,
     covers_storage,
@@ -26,7 +27,7 @@ from deepscope.capture.audit.step_work import StepWork
 from deepscope.capture.memory_holders import tensors_in
 from deepscope.trace.format.audit import SameWork
 
-_COPIES = aten("_to_copy copy_ clone")
+_COPYING = COPIES | {"aten::copy_"}
 _UNDEFINED = ("aten::empty", "aten::new_empty")
 _PRODUCTS = aten("mm addmm mv addmv dot _euclidean_dist")
 """Of rows with rows: two tensors of samples give something of each pair of samples."""
@@ -151,7 +152,7 @@ class SampleValues(Observer[Draw]):
         of_batch = self._depends(call, call.step, fixed) if drawn is None else drawn
         if operation.node >= 0 or not is_alike:
             of_batch = None
-        moves = bool(of_batch) and (drawn is not None or (call.name in _COPIES and self._are_loaded(call)))
+        moves = bool(of_batch) and (drawn is not None or (call.name in _COPYING and self._are_loaded(call)))
         if of_batch is not None and first >= 0:
             self._computed.append(_Computed(number, first, bool(of_batch), frozenset(fixed), moves))
         self._write(call, of_batch)

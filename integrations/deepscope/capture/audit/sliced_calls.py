@@ -14,14 +14,12 @@ from torch import nn
 
 from deepscope.capture.audit.call_paths import CallSite, PathEntry
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, aten, key_of, tensors_of
+from deepscope.capture.audit.operator_calls import COPIES, JOINS, OperatorCall, aten, key_of, tensors_of
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import AlikeModules, SlicedCalls
 
 _SLICING = aten("select slice unbind split split_with_sizes")
-_AS_ONE = aten("cat stack")
-"""They take many slices at once."""
-_COPYING = aten("clone _to_copy _unsafe_view")
+_COPYING = COPIES | {"aten::_unsafe_view"}
 """What they return is the slice still."""
 _FEWEST = 4
 """Slices in a dimension, or modules that are called from one line."""
@@ -83,7 +81,7 @@ class SliceUses(Observer[Any]):
             return
         if not call.numbers:
             self._take(call)
-        elif self._of_view and call.name not in _AS_ONE:
+        elif self._of_view and call.name not in JOINS:  # which take many slices at once
             for number in call.numbers:
                 self._use(number, call)
 

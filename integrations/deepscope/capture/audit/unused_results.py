@@ -13,12 +13,11 @@ from msgspec.structs import replace
 
 from deepscope.capture.audit.call_paths import CallPath, outermost_of, wholly
 from deepscope.capture.audit.flow import Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_plain, is_strided, key_of, tensors_of
+from deepscope.capture.audit.operator_calls import JOINS, OperatorCall, is_plain, is_strided, key_of, tensors_of
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import DoubleWork, UnusedResults
 
 _READ = "aten::_local_scalar_dense"
-_JOINS = aten("cat stack")
 _MOST_PLACES = 10_000
 
 
@@ -65,7 +64,7 @@ class JoinedParts(Observer[_Joined]):
     def note(self, call: OperatorCall) -> None:
         """It may read joined tensors, or join some."""
         self.note_backward(call)
-        if call.is_of_first_step and call.name in _JOINS and call.number >= 0 and call.args:
+        if call.is_of_first_step and call.name in JOINS and call.number >= 0 and call.args:
             self._join(call.number, call)
 
     def note_backward(self, call: OperatorCall) -> None:
@@ -168,7 +167,7 @@ def unused_results(work: StepWork, live: Set[int]) -> list[UnusedResults]:
             place=place,
             whole=whole,
             module=_module_of(unused.values()),
-            result_bytes=sum(one.result_bytes for one in unused.values()),
+            result_bytes=work.bytes_of(unused),
             operators=work.uses(unused.keys()),
         )
         for (place, whole), unused in groups.items()

@@ -12,13 +12,12 @@ import torch
 from deepscope.capture.audit.call_paths import PathEntry
 from deepscope.capture.audit.cheaper_operators import OF_LIBRARIES, Choice
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import OperatorCall, aten, is_strided, key_of, keys_of, tensors_of
+from deepscope.capture.audit.operator_calls import COPIES, OperatorCall, aten, is_strided, key_of, keys_of, tensors_of
 from deepscope.capture.audit.operator_rows import reads_shape_alone
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import OperatorChoice
 
 _SOFTMAX, _LOG_SOFTMAX, _LOG = "aten::_softmax", "aten::_log_softmax", "aten::log"
-_COPIES = aten("clone _to_copy")
 _SCALES = aten("mul div")
 _ADDITIONS = aten("add sub")
 _SECOND = 0.05
@@ -124,7 +123,7 @@ class Normalisations(Observer[_Normalised]):
             return held._replace(makers=(*held.makers, number), stride=stride, is_logarithm=True)
         is_scaled = name in _SCALES and all(one.numel() == 1 for one in others)
         is_changed = held.is_logarithm and (name in _ADDITIONS or is_scaled)
-        is_copy = name in _COPIES and result.is_floating_point()
+        is_copy = name in COPIES and result.is_floating_point()
         if not (is_copy or is_changed) or any(self._held_of(one) is not None for one in others):
             return None
         return held._replace(since=held.since | {number}, stride=stride, is_same=held.is_same and is_copy)
