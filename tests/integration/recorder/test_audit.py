@@ -341,6 +341,12 @@ def test_a_failure_of_the_audit_costs_what_it_would_have_found(monkeypatch: pyte
     assert "no schema" in looked_at(PROGRAMS["perceptron"]().step).account.left_out
 
 
+def test_an_optimizer_without_parameters_hinders_nothing():
+    unmade = torch.optim.SGD.__new__(torch.optim.SGD)  # as a wrapper that does not call what it inherits
+    assert looked_at(PROGRAMS["perceptron"]().step).account.left_out == ""
+    del unmade
+
+
 def test_a_recording_looks_behind_its_window_and_its_trace_tells(tmp_path):
     step = fine_tuning(is_frozen=False)
     with warnings.catch_warnings():

@@ -12,6 +12,7 @@ import torch
 
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.flow import Flow, Observer
+from deepscope.capture.audit.gradients import stepped_parameters
 from deepscope.capture.audit.operator_calls import OperatorCall, is_plain, key_of, tensors_of, values_of
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import SameWork
@@ -207,23 +208,18 @@ class Constants(Observer[Value]):
 
 def fixed_storages(modules: Sequence[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
     """The storages of the modules' parameters and buffers that no optimizer changes."""
-    changed = {id(one) for one in _stepped(optimizers)}
+    changed = {id(one) for one in stepped_parameters(optimizers)}
     held = [one for field in ("_parameters", "_buffers") for one in _fields(modules, field)]
     return {key for one in held if id(one) not in changed and (key := key_of(one))}
 
 
 def parameter_storages(modules: Sequence[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
     """The storages of the parameters that modules have, or that optimizers step."""
-    return {key for one in (*_fields(modules, "_parameters"), *_stepped(optimizers)) if (key := key_of(one))}
+    return {key for one in (*_fields(modules, "_parameters"), *stepped_parameters(optimizers)) if (key := key_of(one))}
 
 
 def _fields(modules: Sequence[torch.nn.Module], field: str) -> list[torch.Tensor]:
     values = [one for module in modules for one in (module.__dict__.get(field) or {}).values()]
-    return [one for one in values if isinstance(one, torch.Tensor)]
-
-
-def _stepped(optimizers: Iterable[torch.optim.Optimizer]) -> list[torch.Tensor]:
-    values = [one for optimizer in optimizers for group in optimizer.param_groups for one in group["params"]]
     return [one for one in values if isinstance(one, torch.Tensor)]
 
 

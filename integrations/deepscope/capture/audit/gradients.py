@@ -85,16 +85,13 @@ class Gradients:
 
     def step(self, optimizer: Any) -> None:
         """An optimizer has stepped with the gradients that its parameters have now."""
-        for parameter in _parameters_of(optimizer):
+        for parameter in stepped_parameters([optimizer]):
             if parameter.grad is not None:
                 self._use(parameter)
 
     def end(self, optimizers: Iterable[Any]) -> None:
         """No step follows; gradients that a living optimizer has yet to step with count as used."""
-        has_optimizer = set()
-        for optimizer in optimizers:
-            for parameter in _parameters_of(optimizer):
-                has_optimizer.add(id(parameter))
+        has_optimizer = {id(parameter) for parameter in stepped_parameters(optimizers)}
         for one in self.all:
             parameter = one.parameter()
             if not has_optimizer or parameter is None:
@@ -111,8 +108,9 @@ class Gradients:
                 one.is_used = True
 
 
-def _parameters_of(optimizer: Any) -> list[torch.Tensor]:
-    groups = getattr(optimizer, "param_groups", None) or ()
+def stepped_parameters(optimizers: Iterable[Any]) -> list[torch.Tensor]:
+    """The parameters that some optimizers step; one that is not made yet has none."""
+    groups = (group for optimizer in optimizers for group in getattr(optimizer, "param_groups", None) or ())
     return [one for group in groups for one in group.get("params", ()) if isinstance(one, torch.Tensor)]
 
 
