@@ -13,7 +13,6 @@ from deepscope.capture.audit.call_paths import PathEntry
 from deepscope.capture.audit.copy_strides import SourceLayout, is_laid_out_alike, source_strides
 from deepscope.capture.audit.flow import Flow, Observer
 from deepscope.capture.audit.operator_calls import COPIES, OperatorCall, is_plain, key_of, keys_of, untyped_storage
-from deepscope.capture.audit.repeated_work import joined_chains
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import CopyNeed, NeedlessCopies
 
@@ -183,8 +182,13 @@ def _has_own_bytes(tensor: torch.Tensor) -> bool:
     return is_plain(tensor) and not (tensor.is_nested or tensor.is_conj() or tensor.is_neg())
 
 
-def needless_copies(work: StepWork, made: Copies, constants: Iterable[int]) -> list[NeedlessCopies]:
-    """Of the first step, by line, the largest first; `constants`: operations that are reported as such."""
+def needless_copies(
+    work: StepWork, made: Copies, constants: Iterable[int], chains: Iterable[list[int]]
+) -> list[NeedlessCopies]:
+    """Of the first step, by line, the largest first.
+
+    `constants`: operations that are reported as such; `chains`: what `joined_chains` finds.
+    """
     operations, others = work.operations, set(constants)
     needs: dict[int, CopyNeed] = dict.fromkeys(_repeated(work, made), "once")
     needs.update(_without_a_need(made))
@@ -209,14 +213,14 @@ def needless_copies(work: StepWork, made: Copies, constants: Iterable[int]) -> l
                 operators=work.uses(numbers),
             )
         )
-    return sorted([*found, *_grown(work)], key=lambda one: -one.result_bytes)
+    return sorted([*found, *_grown(work, chains)], key=lambda one: -one.result_bytes)
 
 
-def _grown(work: StepWork) -> list[NeedlessCopies]:
+def _grown(work: StepWork, chains: Iterable[list[int]]) -> list[NeedlessCopies]:
     """Lines that join to what they have joined before."""
     operations = work.operations
     lines: dict[PathEntry, list[int]] = defaultdict(list)
-    for chain in joined_chains(work):
+    for chain in chains:
         lines[work.path_of(chain[0])[-1]] += chain[1:]
     return [
         NeedlessCopies(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from itertools import pairwise
 
 import torch
@@ -217,12 +217,12 @@ def joined_chains(work: StepWork) -> list[list[int]]:
     return [numbers for numbers in chains.values() if len(numbers) >= FEWEST_JOINED]
 
 
-def prefix_work(work: StepWork) -> list[PrefixWork]:
-    """Of the first step, by the line that computes most."""
+def prefix_work(work: StepWork, chains: Iterable[list[int]]) -> list[PrefixWork]:
+    """Of the first step, by the line that computes most; `chains`: what `joined_chains` finds."""
     operations = work.operations
     members: dict[int, set[int]] = defaultdict(set)
     lengths: dict[int, list[int]] = defaultdict(list)
-    for chain in joined_chains(work):
+    for chain in chains:
         loop = work.path_of(chain[0])
         computed = {
             number

@@ -21,7 +21,7 @@ from deepscope.capture.audit.embeddings import padded_work, table_gradients
 from deepscope.capture.audit.gradients import kept_graphs, unused_gradients, unused_graphs
 from deepscope.capture.audit.hooks import AuditMode, foreign_extensions, is_another_active
 from deepscope.capture.audit.large_intermediates import broadcasts
-from deepscope.capture.audit.repeated_work import prefix_work, repeated_work
+from deepscope.capture.audit.repeated_work import joined_chains, prefix_work, repeated_work
 from deepscope.capture.audit.row_reads import partly_read, partly_used_samples
 from deepscope.capture.audit.sample_work import sample_work
 from deepscope.capture.audit.sliced_calls import alike_modules, sliced_calls
@@ -203,7 +203,7 @@ def _audited(watch: Watch) -> Audited:
     )
     watch.gradients.end(optimizers)
     repeats = watch.repeats.all() - watch.class_masks.members(work)
-    constants = watch.constants.same()
+    constants, chains = watch.constants.same(), joined_chains(work)
     partly = watch.row_reads.partly_read() if shows_reads else {}
     choices = (
         watch.diagonals.choices,
@@ -237,9 +237,9 @@ def _audited(watch: Watch) -> Audited:
         kept=kept_graphs(work)[:MOST_ROWS],
         broadcasts=broadcasts(work)[:MOST_ROWS],
         tables=table_gradients(work, watch.lookups, gradients, optimizers)[:MOST_ROWS],
-        copies=needless_copies(work, watch.copies, constants)[:MOST_ROWS] if shows_reads else [],
+        copies=needless_copies(work, watch.copies, constants, chains)[:MOST_ROWS] if shows_reads else [],
         cheaper=cheaper_operators(work, choices, repeats)[:MOST_ROWS] if shows_reads else [],
-        prefixes=prefix_work(work)[:MOST_ROWS],
+        prefixes=prefix_work(work, chains)[:MOST_ROWS],
     )
     return Audited(account, work.places.all)
 
