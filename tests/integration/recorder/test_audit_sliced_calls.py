@@ -19,13 +19,9 @@ pytestmark = pytest.mark.usefixtures("nothing_compiled")
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
 
-def text_of(found: Audited, place: int) -> str:
-    return text_at(found, place)
-
-
 def the_loop(found: Audited, text: str) -> SlicedCalls:
     (one,) = found.account.slices
-    assert text_of(found, one.place) == text
+    assert text_at(found, one.place) == text
     return one
 
 
@@ -77,7 +73,7 @@ def test_a_policy_that_gets_one_environment_after_the_other_is_found_with_its_di
     found = looked_at_all(training(actor, loss))
     (one,) = found.account.slices
     assert (one.times, one.shape, one.module) == (16, [16, 8], "Actor")
-    assert "logits, _ = actor(row)" in {text_of(found, place) for place in (one.place, *one.others)}
+    assert "logits, _ = actor(row)" in {text_at(found, place) for place in (one.place, *one.others)}
 
 
 @pytest.mark.parametrize("way", ["index", "slice", "iterate", "unsqueeze"])
@@ -118,7 +114,7 @@ def test_all_that_one_loop_calls_is_one_row():
 
     found = looked_at_all(training(model, loss))
     (one,) = found.account.slices
-    texts = {text_of(found, place) for place in (one.place, *one.others)}
+    texts = {text_at(found, place) for place in (one.place, *one.others)}
     assert texts == {"out = model(x[i : i + 1])", "total = total + F.cross_entropy(out, y[i : i + 1])"}
     assert one.times == 16
     assert one.operators > 16 * 4
@@ -165,7 +161,7 @@ def test_windows_that_overlap_are_slices_and_pieces_are_not(stride: int):
     found = looked_at_all(training(project, loss))
     assert len(found.account.slices) == (1 if stride < 8 else 0)
     for one in found.account.slices:
-        assert text_of(found, one.place) == "windows.append(project(window))"
+        assert text_at(found, one.place) == "windows.append(project(window))"
         assert (one.times, one.dimension, one.module, one.is_chain) == (15, 2, "Linear", False)
 
 
@@ -182,7 +178,7 @@ def test_what_goes_on_with_each_slice_belongs_to_the_loop():
 
     found = looked_at_all(training(nn.ParameterList([means]), loss))
     (row,) = found.account.slices
-    texts = {text_of(found, place) for place in (row.place, *row.others)}
+    texts = {text_at(found, place) for place in (row.place, *row.others)}
     assert texts == {
         "difference = one - means",
         "squares = difference.square() @ torch.ones(6)",
