@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import torch
 
@@ -69,7 +70,7 @@ class Copy:
         """Whether the source's storage had gone when the copy was read."""
 
 
-class Copies(Observer[Copy]):
+class Copies(Observer[Any]):
     """Of the first step, those that lines of the user's make."""
 
     def __init__(self, flow: Flow, parameters: Iterable[int]) -> None:

@@ -10,7 +10,7 @@ import torch
 
 from deepscope.capture.audit.cheaper_operators import Choice
 from deepscope.capture.audit.flow import Flow, Observer, Operation
-from deepscope.capture.audit.operator_calls import MATRIX_PRODUCTS, OperatorCall, aten, is_plain, key_of, tensors_of
+from deepscope.capture.audit.operator_calls import MATRIX_PRODUCTS, OperatorCall, aten, is_strided, key_of, tensors_of
 from deepscope.capture.audit.step_work import StepWork
 from deepscope.trace.format.audit import Broadcast
 
@@ -43,7 +43,7 @@ def broadcasts(work: StepWork) -> list[Broadcast]:
     for (place, name), chains in _joined(groups).items():
         if name == _REPEAT and _reads_others(operations, _all_of(chains)):
             continue
-        largest = work.largest(chains)
+        largest = max(chains, key=lambda number: operations[number].result_bytes)
         one, ends = operations[largest], _ends(operations[largest])
         last = [operations[number] for number in sorted(chains[largest]) if operations[number].name in ends]
         members = _all_of(chains)
@@ -214,4 +214,4 @@ class ClassMasks(Observer[frozenset[int]]):
 
 
 def _is_large(tensor: torch.Tensor) -> bool:
-    return is_plain(tensor) and tensor.layout is torch.strided and tensor.numel() >= _LEAST_COMPARED
+    return is_strided(tensor) and tensor.numel() >= _LEAST_COMPARED

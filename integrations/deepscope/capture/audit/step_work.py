@@ -137,10 +137,6 @@ class StepWork:
         """What some operations write."""
         return sum(self.operations[number].result_bytes for number in numbers)
 
-    def largest(self, numbers: Iterable[int]) -> int:
-        """The first of some operations that write most."""
-        return max(numbers, key=lambda number: self.operations[number].result_bytes)
-
     def uses(self, unused: Set[int]) -> list[OperatorUse]:
         """Of the lines of some forward operations, whoever called them, with how many are among these."""
         return self.uses_among(self._at_lines(self._forward, unused), unused)
