@@ -333,11 +333,12 @@ def test_operators_of_a_thread_that_python_did_not_start_are_looked_at():
     assert len(watch.flow.operations) == 1
 
 
-def test_a_failure_of_the_audit_costs_what_it_would_have_found(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("place", ["flow.schema_of", "copies.Copies.note", "unused_results.JoinedParts.note_backward"])
+def test_a_failure_of_the_audit_costs_what_it_would_have_found(place: str, monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object) -> None:
         raise ValueError("no schema")
 
-    monkeypatch.setattr("deepscope.capture.audit.flow.schema_of", fail)
+    monkeypatch.setattr(f"deepscope.capture.audit.{place}", fail)
     assert "no schema" in looked_at(PROGRAMS["perceptron"]().step).account.left_out
 
 
