@@ -366,6 +366,21 @@ def test_gradients_that_are_differentiated_once_more_with_those_before_them_are_
     assert [one for one in looked_at_all(training(field, loss)).account.results if one.derivatives] == []
 
 
+def test_derivatives_that_are_joined_to_a_gradient_are_used():
+    layer = nn.Linear(INPUTS, FIELDS)
+    flat = nn.Parameter(torch.zeros(INPUTS * FIELDS + FIELDS))
+    optimizer = torch.optim.SGD([flat], lr=0.1)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = layer(torch.randn(64, INPUTS)).square().mean()
+        derivatives = torch.autograd.grad(loss, list(layer.parameters()))
+        flat.backward(torch.cat([one.flatten() for one in derivatives]))
+        optimizer.step()
+
+    assert [one for one in looked_at_all(step).account.results if one.derivatives] == []
+
+
 def test_the_finding_promises_a_bound_and_names_the_change(tmp_path: Path):
     field = nn.Sequential(nn.Linear(INPUTS, 128), nn.Tanh(), nn.Linear(128, 128), nn.Tanh(), nn.Linear(128, FIELDS))
 
