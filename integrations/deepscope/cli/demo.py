@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
-from deepscope.cli.output import whole_file, writing
+from deepscope.cli.output import writing
 from deepscope.errors import DeepScopeError, MissingExtraError
+from deepscope.whole_files import whole_file
 
 PROGRAM = "train_transformer.py"
 

@@ -17,6 +17,7 @@ import click
 
 from deepscope.errors import DeepScopeError
 from deepscope.printable import printable
+from deepscope.whole_files import whole_file
 
 ROWS = 20
 """Rows of a table as text, where `-n` says nothing else."""
@@ -125,28 +126,6 @@ def emit_bytes(content: bytes, path: str | None) -> None:
             raise DeepScopeError("standard output: a terminal cannot show this form; name a file with -o FILE")
         sys.stdout.buffer.write(content)
         sys.stdout.flush()
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to: it takes the place of `path` at the end, and is removed where writing fails.
-
-    A device or a pipe, and a file whose folder takes no new ones, is written to itself; a link keeps its target.
-    """
-    target = Path(os.path.realpath(path))
-    is_special = path.exists() and not path.is_file()
-    if is_special or (target.parent.is_dir() and not os.access(target.parent, os.W_OK)):
-        yield path
-        return
-    part = target.with_name(f".deepscope-{os.getpid()}.part")
-    try:
-        part.touch()
-        if target.exists():
-            shutil.copymode(target, part)
-        yield part
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from deepscope import errors
-from deepscope.cli.output import whole_file, writing
+from deepscope.cli.output import writing
 from deepscope.errors import DeepScopeError
 from deepscope.printable import printable
+from deepscope.whole_files import whole_file
 
 NAME = "deepscope"
 FOLDERS = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ from deepscope.records.columns import ColumnTable, RecordColumn, column_table, t
 from deepscope.records.interchange import arrow_table, import_extra
 from deepscope.report.json_csv import cell
 from deepscope.store.load import recorded_rank
+from deepscope.whole_files import whole_files
 
 
 def all_tables(profile: Profile, analyses: Iterable[Analysis]) -> Iterator[ColumnTable]:
@@ -38,7 +38,7 @@ def write_csv_files(tables: Iterable[ColumnTable], folder: Path) -> list[str]:
     gets an apostrophe in front, and control characters are visible escapes.
     """
     written: list[str] = []
-    with _whole_files(folder) as beside:
+    with whole_files(folder) as beside:
         for table in tables:
             name = f"{table.name}.csv"
             is_new = name not in written
@@ -49,16 +49,6 @@ def write_csv_files(tables: Iterable[ColumnTable], folder: Path) -> list[str]:
                     written.append(name)
                 writer.writerows(zip(*map(_cells, table.columns), strict=True))
     return written
-
-
-@contextmanager
-def _whole_files(folder: Path) -> Iterator[Path]:
-    """A folder within `folder` to write files to: they move up at the end, and are removed where writing fails."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder, prefix=".deepscope-") as beside:
-        yield Path(beside)
-        for file in Path(beside).iterdir():
-            file.replace(folder / file.name)
 
 
 def _cells(column: RecordColumn) -> list[Any]:
@@ -81,7 +71,7 @@ def write_parquet_files(tables: Iterable[ColumnTable], folder: Path) -> list[str
     """
     parquet = import_extra("pyarrow.parquet")
     writers: dict[str, Any] = {}
-    with _whole_files(folder) as beside, ExitStack() as open_files:
+    with whole_files(folder) as beside, ExitStack() as open_files:
         for table in tables:
             found = arrow_table(table)
             name = f"{table.name}.parquet"
