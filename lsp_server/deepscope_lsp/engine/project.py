@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
@@ -20,6 +19,7 @@ from deepscope.store.cache import cache_folder
 from deepscope.store.files import TraceFile
 from deepscope.store.runs import Recognizer
 from deepscope.store.worker_process import Loader
+from deepscope.whole_files import whole_file
 from deepscope_lsp.answers import Status
 from deepscope_lsp.engine.baseline import Baseline
 from deepscope_lsp.engine.path_map import ALIKE_RATIO, PathMap, parts_of
@@ -54,15 +54,13 @@ class Remembered:
         """Writes what is in `memory`; a folder that cannot be written is no error."""
         with suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self._path.parent, suffix=".tmp")
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(msgspec.json.format(msgspec.json.encode(self.memory)))
-            Path(temporary).replace(self._path)
+            with whole_file(self._path) as part:  # in ASCII, which has a way to say a name that is not UTF-8
+                part.write_text(json.dumps(msgspec.to_builtins(self.memory), indent=2), encoding="ascii")
 
     def _read(self, root: str) -> RememberedChoices:
         try:
-            memory = msgspec.json.decode(self._path.read_bytes(), type=RememberedChoices)
-        except (OSError, msgspec.MsgspecError):
+            memory = msgspec.convert(json.loads(self._path.read_bytes()), RememberedChoices)
+        except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
             return RememberedChoices(root=root)
         return memory if memory.root == root else RememberedChoices(root=root)
 
