@@ -179,7 +179,7 @@ def _prepared(pid: int, folder: str, problems: list[str]) -> list[TrainingJob]:
     process = inspect(pid)
     entries = live_entries(control_folders(process.environment))
     jobs, silent = find_jobs(entries)
-    if jobs_of(str(pid), jobs):  # it was told another folder for control servers
+    if jobs_of(str(pid), jobs):  # it was given another folder for control servers
         return jobs
     problems += [one for one in silent if one not in problems]
     if any(one.entry.pid in {rank.pid for rank in ranks_around(process)} for one in entries) and silent:

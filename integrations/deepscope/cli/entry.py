@@ -147,7 +147,7 @@ def deepscope() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and exits.
 
-    0 is success, 1 an error that is told in one line, 2 a wrong use of the command, 130 an interruption.
+    0 is success, 1 an error, shown in one line, 2 a wrong use of the command, 130 an interruption.
     """
     # Without a standard stream (`>&-`, a program without a console) what goes there goes nowhere.
     sys.stdout = sys.stdout or _nowhere()

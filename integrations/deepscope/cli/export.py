@@ -30,7 +30,7 @@ class ExportJob(NamedTuple):
     reading: dict[str, Any]
 
     def profile(self, *, has_notes: bool = False) -> Profile:
-        """The Profile, from the cache where it can; `has_notes` where what was skipped is told by the traces."""
+        """The Profile, from the cache where it can; `has_notes` where the traces say what was skipped."""
         return load(self.path, has_notes=has_notes, **self.reading)
 
     def each_rank(self, whole: Profile) -> list[Profile]:
@@ -93,7 +93,7 @@ def _parquet(job: ExportJob) -> None:
     from deepscope.report.exports.tables import all_tables, write_parquet_files
 
     folder = job.folder()
-    import_extra("pyarrow")  # told before a long read
+    import_extra("pyarrow")  # fails before a long read
     traces = job.traces()
     with writing(str(folder)):
         _print_written(write_parquet_files(all_tables(job.profile(has_notes=True), traces), folder), folder)
@@ -119,7 +119,7 @@ def _tensorboard(job: ExportJob) -> None:
     from deepscope.report.exports.tensorboard import write_events
 
     folder = job.folder()
-    import_extra("tensorboard", "tensorboard")  # told before a long read
+    import_extra("tensorboard", "tensorboard")  # fails before a long read
     traces = job.traces()
     with writing(str(folder)):
         count = write_events(traces, folder)

@@ -130,7 +130,7 @@ def emit_bytes(content: bytes, path: str | None) -> None:
 
 @contextmanager
 def writing(where: str) -> Iterator[None]:
-    """What fails to be written is told in a line; a reader that has gone ends the command in silence.
+    """What fails to be written is an error of one line; a reader that has gone ends the command in silence.
 
     Raises:
         DeepScopeError: it cannot be written.

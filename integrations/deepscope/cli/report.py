@@ -89,13 +89,13 @@ def report(
             if value:
                 raise OptionError(name, value, "does not go with --aggregate or --by type")
         question = RankingQuery("type" if by == "type" else "operator", aggregate or "sum", sort or "self", filters)
-        question.check()  # a wrong key is told before a long read
+        question.check()  # a wrong key fails before a long read
         emit(ranked(load(path, details=("shapes",), **reading), question, form, limit=limit))
         return
     details: list[Detail] = ["shapes"] if shapes else []
     if by == "stack":
         by, details = "operator", [*details, "stacks"]
-    table(by, details).check(sort)  # a wrong key is told before a long read
+    table(by, details).check(sort)  # a wrong key fails before a long read
     filters.check(by)
     check_view(by, phase=phase, module=module)
     if details and by != "operator":

@@ -117,7 +117,7 @@ def run(
             start()
         except SystemExit as ended:
             code = _exit_code(ended)
-        except Exception as error:  # noqa: BLE001  the program's own, told as Python tells it
+        except Exception as error:  # noqa: BLE001  the program's own, shown as Python shows it
             fail(error)
             code = _print_traceback(error)
         recorded.is_complete = not code

@@ -49,7 +49,7 @@ def view(paths: tuple[str, ...], *, port: int, host: str, no_browser: bool, part
     from deepscope.dashboard.server import Pages, follow, follow_line, serve
     from deepscope.store.selection import newest_folder
 
-    given_peaks(peaks)  # what cannot be read is told at once
+    given_peaks(peaks)  # what cannot be read fails at once
     follows_input = "-" in paths
     if follows_input and len(paths) > 1:
         raise click.UsageError("- stands alone: standard input says what is shown")

@@ -92,7 +92,7 @@ def ask_consent(command: Command, budget_s: float, *, yes: bool) -> None:
 
 @contextmanager
 def runs_of(command: Command, budget_s: float) -> Iterator[ProgramRuns]:
-    """Runs within a budget that begins now; afterwards, what they wrote elsewhere is told."""
+    """Runs within a budget that begins now; afterwards it says what they wrote elsewhere."""
     from deepscope.trials.runs import ProgramRuns
 
     runs = ProgramRuns(command, time.monotonic() + budget_s)

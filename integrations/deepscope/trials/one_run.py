@@ -26,7 +26,7 @@ from deepscope.trials.messages import STANDS_FOR, Answer, Request
 from deepscope.trials.remedies import REMEDIES
 
 _WORDS = 300
-"""So much of an error's text is told."""
+"""So many letters of an error's text are kept."""
 _MOST = 50
 """Files outside the scratch folder that are listed."""
 _WRITES = os.O_WRONLY | os.O_RDWR
@@ -103,7 +103,7 @@ class ProgramRun:
 
 
 class WrittenFiles:
-    """Hears of each file that Python opens, before it does."""
+    """Sees each file that Python opens, before it does."""
 
     def __init__(self, folder: Path, others: tuple[str, ...]) -> None:
         self._folder = str(folder)
@@ -112,8 +112,8 @@ class WrittenFiles:
         self.outside: dict[str, None] = {}
 
     def start(self) -> None:
-        """Begin to hear; Python has no way to end it, and this process has nothing else to do."""
-        sys.addaudithook(self._heard)
+        """Begin to watch; Python has no way to end it, and this process has nothing else to do."""
+        sys.addaudithook(self._seen)
         save = torch.save
 
         def saved(thing: Any, file: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -123,7 +123,7 @@ class WrittenFiles:
 
         torch.save = saved
 
-    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _seen(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             path, mode, flags = arguments
             is_written = any(one in mode for one in "wax+") if isinstance(mode, str) else bool(flags & _WRITES)

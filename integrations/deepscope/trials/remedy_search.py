@@ -64,7 +64,7 @@ def side_of(remedy: AppliedRemedy, settings: Settings) -> Side:
 
 
 def try_each(session: TrialSession, chosen: Sequence[Candidate]) -> Iterator[Try]:
-    """A row for each; what does not apply is told first, before any is timed."""
+    """A row for each; what does not apply comes first, before any is timed."""
     open_ones = []
     for one in chosen:
         decision = one.remedy.decide(session.first.facts)

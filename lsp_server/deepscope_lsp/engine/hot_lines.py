@@ -51,7 +51,7 @@ def hot_lines(
 ) -> HotLines:
     """The lines that cost most first; of `files` alone where given.
 
-    Lines that have vanished since the baseline are told only where all files are asked for.
+    Lines that have vanished since the baseline are listed only where all files are asked for.
     """
     if files is not None:
         answer = _all_lines(index, [line for line in index.profile.lines if line.file in files])

@@ -41,7 +41,7 @@ def _hover(
     with_changed = server.session.settings.changed_lines == "mark"
     shown = binding.shown_at(line, with_changed=with_changed)
     function = _function_at(binding, line, text, word, end)
-    # Without line scopes the number at a function's first line is the function's own; it is told once.
+    # Without line scopes the number at a function's first line is the function's own; it is shown once.
     is_told_twice = function is not None and shown is not None and _is_whole(shown.record, function)
     parts = []
     if function is not None and not is_told_twice:

@@ -83,7 +83,7 @@ def callers(server: DeepScopeServer, project: Project, index: ProfileIndex, file
 
 
 async def show_callers(server: DeepScopeServer, found: list[Caller]) -> None:
-    """Asks which caller to go to, and goes there where the editor can be told to."""
+    """Asks which caller to go to, and goes there where the editor can be asked to."""
     if not found:
         server.window_show_message(
             types.ShowMessageParams(types.MessageType.Info, "DeepScope: no caller was recorded.")

@@ -76,7 +76,7 @@ def _is_edited(binding: Binding, function: Function) -> bool:
 
 
 def _classes(binding: Binding) -> Iterator[tuple[Definition, list[Function]]]:
-    """Classes with their methods and the functions in these whose own time is told; totals would count calls twice."""
+    """Classes with their methods and the functions in these whose own time is shown; totals would count calls twice."""
     functions = binding.file.functions.values()
     for definition in outline(binding.recorded_lines):
         if definition.is_class:

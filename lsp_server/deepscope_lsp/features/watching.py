@@ -47,7 +47,7 @@ IDLE_FACTOR = 20
 """After a look that took a second, the next comes so many seconds later at the earliest."""
 
 FIRST_PAUSE_SECONDS = 0.5
-"""After news from the editor, doubled for each look after it: a new folder is told of before it is filled."""
+"""After news from the editor, doubled for each look after it: a new folder is reported before it is filled."""
 
 
 def register(server: DeepScopeServer, watcher: Watcher) -> None:

@@ -82,11 +82,11 @@ def test_a_process_that_is_killed_is_one_sentence(tmp_path: Path, monkeypatch: p
 
 
 def test_progress_at_its_end_says_what_is_still_done() -> None:
-    told: list[str] = []
+    messages: list[str] = []
     server = SimpleNamespace(
-        work_done_progress=SimpleNamespace(report=lambda _token, report: told.append(report.message))
+        work_done_progress=SimpleNamespace(report=lambda _token, report: messages.append(report.message))
     )
     progress = _Progress(server, "token")  # type: ignore[arg-type]
     for done in (1 << 20, 2 << 20, 2 << 20):
         progress.report(done, 2 << 20)
-    assert told == ["1 MiB of 2 MiB", "2 MiB are read; working out what to show"]
+    assert messages == ["1 MiB of 2 MiB", "2 MiB are read; working out what to show"]

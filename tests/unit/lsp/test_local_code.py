@@ -74,11 +74,11 @@ def test_the_position_of_a_selection_says_how_many_traces_were_looked_at() -> No
     traces = [found("new", rank, 9 - window, 3 - window) for window in range(2) for rank in range(2)]
     traces += [found("old", rank, 1) for rank in range(2)]
     candidates = Candidates(traces, rank=None, stage=None, broken=())
-    told = []
-    while (selection := candidates.next()) is not None and len(told) < 6:
-        told.append(candidates.position(selection))
+    positions = []
+    while (selection := candidates.next()) is not None and len(positions) < 6:
+        positions.append(candidates.position(selection))
         candidates.drop(selection)
-    assert told == ["2 of 6", "4 of 6", "6 of 6", "6 of 6", "6 of 6", "6 of 6"]
+    assert positions == ["2 of 6", "4 of 6", "6 of 6", "6 of 6", "6 of 6", "6 of 6"]
     alone = Candidates(traces[:2], rank=None, stage=None, broken=())
     selection = alone.next()
     assert selection is not None

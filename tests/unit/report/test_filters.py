@@ -1,4 +1,4 @@
-"""Rows chosen by name and time, in every form of the report; what cannot be chosen is told in one line."""
+"""Rows chosen by name and time, in every form of the report; what cannot be chosen is an error of one line."""
 
 from __future__ import annotations
 

@@ -41,11 +41,11 @@ def test_a_line_of_fused_kernels_alone_has_its_mark_its_source_and_a_note() -> N
 
 
 def test_the_report_says_how_to_have_the_lines_of_graphs_that_do_not_know_theirs() -> None:
-    told = words(text_report(fused(), by="line", width=160))
-    assert "its kernels stand at the lines that they were made from" in told
-    assert "before code is compiled" not in told
-    untold = words(text_report(fused(compiled_at_call_ns=7), by="line", width=160))
-    assert "let DeepScope be there before code is compiled" in untold
+    footer = words(text_report(fused(), by="line", width=160))
+    assert "its kernels stand at the lines that they were made from" in footer
+    assert "before code is compiled" not in footer
+    at_call = words(text_report(fused(compiled_at_call_ns=7), by="line", width=160))
+    assert "let DeepScope be there before code is compiled" in at_call
     assert "stand at the line of the call" in words(text_report(profile(), by="line", width=160))
 
 

@@ -85,13 +85,13 @@ def test_a_shade_says_how_far_a_rank_is_above_the_median() -> None:
 
 def test_json_is_the_report_itself() -> None:
     report = built_ranks.four()
-    told = json.loads(ranks_json(report))
-    assert told.pop("format") == 1
-    counts = told.pop("counts")
-    assert told == msgspec.to_builtins(report)
-    assert counts == {key: len(told[key]) for key in counts}
+    content = json.loads(ranks_json(report))
+    assert content.pop("format") == 1
+    counts = content.pop("counts")
+    assert content == msgspec.to_builtins(report)
+    assert counts == {key: len(content[key]) for key in counts}
     assert counts == json.loads(ranks_json(report, limit=1))["counts"]
-    assert msgspec.convert(told, RanksReport) == report
+    assert msgspec.convert(content, RanksReport) == report
     assert ranks_json(report).isascii()
     assert [len(json.loads(ranks_json(report, limit=1))[key]) for key in ("ranks", "clocks", "varying")] == [1, 1, 1]
 

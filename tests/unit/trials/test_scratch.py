@@ -42,9 +42,9 @@ def test_a_folder_of_very_many_files_is_a_link_and_named(source, tmp_path, monke
     made = fill_scratch(source, tmp_path / "made")
     assert made.linked_folders == ["many"]
     assert (tmp_path / "made" / "many").is_symlink()
-    told = list(may_write(Command.parsed(["train.py", "--out=/data/x"], working=source)))
-    assert any("many" in one for one in told)
-    assert any("/data/x" in one for one in told)
+    sentences = list(may_write(Command.parsed(["train.py", "--out=/data/x"], working=source)))
+    assert any("many" in one for one in sentences)
+    assert any("/data/x" in one for one in sentences)
 
 
 def test_what_is_there_already_stays_and_what_is_left_out_is_absent(source, tmp_path):

@@ -13,7 +13,7 @@ from deepscope_lsp.engine.profile_index import Scales
 from deepscope_lsp.engine.wording import quantities
 
 _LATE_RANKS = frozenset({"straggling_rank", "straggling_ranks"})
-"""Where one is told, times are of one rank or of the whole run: sums over the steps, not over the ranks."""
+"""Where one is given, times are of one rank or of the whole run: sums over the steps, not over the ranks."""
 
 
 def finding_words(finding: Finding, scales: Scales, tries: Sequence[Try] = ()) -> str:

@@ -203,7 +203,7 @@ def _framework(line: Line, context: HoverContext) -> str:
 
 
 def _held(numbers: Numbers, scales: Scales) -> str:
-    """What the line's memory at the peak is, where the recorder told it."""
+    """What the line's memory at the peak is, where the recorder knows it."""
     kinds = peak_kinds(numbers)
     if not kinds or kinds[0][0] == "unknown":
         return ""

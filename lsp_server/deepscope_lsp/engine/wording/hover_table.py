@@ -26,7 +26,7 @@ class Row:
     value: str
     share: str = ""
     time_ns: float | None = None
-    """Per step; None for what is no time, of which no change is told."""
+    """Per step; None for what is no time, of which no change is shown."""
 
 
 @dataclass(frozen=True, slots=True)
