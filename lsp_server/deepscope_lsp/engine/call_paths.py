@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from deepscope.printable import printable
 from deepscope.records import Line
+from deepscope.records.lines import NO_LINE
 from deepscope.report.call_paths import Depth
 from deepscope_lsp.answers import CallPath, CallPaths, FrameKind, LinePath, LinePaths, SourceLocation
-from deepscope_lsp.engine.call_tree import NO_LINE, JoinedNode, joined_calls, node_name, place_of
+from deepscope_lsp.engine.call_tree import JoinedNode, joined_calls, node_name, place_of
 from deepscope_lsp.engine.path_map import Locate, PlaceFields, place_fields
 from deepscope_lsp.engine.profile_index import ProfileIndex
 from deepscope_lsp.engine.wording import quantities
@@ -143,7 +144,7 @@ def _sorted(rows: list[LinePath]) -> list[LinePath]:
     return sorted(rows, key=lambda row: (row.kind == "other", -row.ns, row.file, row.line))
 
 
-_NO_LINE = Line(file="", line=0, function="(no user line)", exact=False)
+_NO_LINE = Line(file="", line=0, function=NO_LINE, exact=False)
 
 Modules = tuple[str, ...]
 """The paths of the modules above a node, the innermost first."""
@@ -159,7 +160,7 @@ class FrameFields(PlaceFields):
 
 def frame_line(index: ProfileIndex, frame: int) -> Line | None:
     """The line that a node is; None for a part of a line's work."""
-    if frame == NO_LINE:
+    if frame < 0:
         return _NO_LINE
     return index.profile.lines[frame] if frame < len(index.profile.lines) else None
 

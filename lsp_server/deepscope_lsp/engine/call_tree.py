@@ -11,8 +11,6 @@ from deepscope.records import CallNode, PartKey, Profile
 from deepscope.report.call_paths import Depth, call_tree, shown_kinds, subtree_sums
 from deepscope.report.event_names import place_name
 
-NO_LINE = -1
-
 
 class PathNode(NamedTuple):
     """A line on a call path, or a part of a line's work."""

@@ -14,7 +14,6 @@ from deepscope.records.source_files import source_lines
 from deepscope.report.call_paths import Depth
 from deepscope.report.line_tree import Node, below, fold_alike, merged_trees
 from deepscope_lsp.engine.call_tree import (
-    NO_LINE,
     JoinedNode,
     PathNode,
     SubtreeTimes,
@@ -278,7 +277,7 @@ class ProfileIndex:
         while children := self._children.get(place):
             place = max(children, key=lambda one: totals[one].device_ns)
             path.append(tree[place].line)
-        return [self.profile.lines[index] for index in path if index != NO_LINE]
+        return [self.profile.lines[index] for index in path if index >= 0]
 
     def _calls(self, file: str, line: int, *, up: bool) -> list[CallEdge]:
         tree = self.profile.call_tree
@@ -286,7 +285,7 @@ class ProfileIndex:
         for place in self._nodes.get((file, line), ()):
             pairs = [(tree[place].parent, place)] if up else [(child, child) for child in self._children.get(place, ())]
             for other, counted in pairs:
-                if other >= 0 and tree[other].line != NO_LINE:
+                if other >= 0 and tree[other].line >= 0:
                     before, times = sums[tree[other].line], self._totals[counted]
                     sums[tree[other].line] = SubtreeTimes(
                         *(one + more for one, more in zip(before, times, strict=True))
@@ -313,7 +312,7 @@ class ProfileIndex:
         found: dict[tuple[str, int], list[int]] = defaultdict(list)
         lines = self.profile.lines
         for place, node in enumerate(self.profile.call_tree):
-            if node.line != NO_LINE:
+            if node.line >= 0:
                 line = lines[node.line]
                 found[line.file, line.line].append(place)
         return dict(found)
