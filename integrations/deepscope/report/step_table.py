@@ -103,14 +103,7 @@ def step_columns(profile: Profile) -> list[ColumnOf]:
     return [
         field("number", "step", "count", is_name=True),
         of("duration_ns", "time", 0, "From its start to its end; of several ranks the mean."),
-        ColumnOf(
-            "busy",
-            "busy",
-            "share",
-            lambda row: busy_share(row) if device else None,
-            "How much of it some stream works.",
-            1,
-        ),
+        _busy(device),
         of("device_ns", "device" if device else "operators", 2, "Work that was launched in it."),
         of("idle_ns", "idle", 3, "When no stream works."),
         of("wait_ns", "wait", 4, "The CPU waiting for the device."),
@@ -125,6 +118,15 @@ def step_columns(profile: Profile) -> list[ColumnOf]:
         ),
         *(phase(name, 6 + at) for at, name in enumerate(phases)),
     ]
+
+
+def _busy(device: bool) -> ColumnOf:
+    """The column of a step's busy share, which is known of a device alone."""
+
+    def busy(row: Step | ServingStep) -> float | None:
+        return busy_share(row) if device else None
+
+    return ColumnOf("busy", "busy", "share", busy, "How much of it some stream works.", 1)
 
 
 def busy_share(row: Step | ServingStep | Stream) -> float | None:
@@ -184,14 +186,7 @@ def serving_step_columns(profile: Profile) -> list[ColumnOf]:
         field("requests", "requests", "count"),
         ColumnOf("tokens", "tokens", "count", lambda row: row.tokens, "As its name tells.", none="unknown"),
         ColumnOf("duration_ns", "time", "time", mean("duration_ns"), "From its start until its work is done."),
-        ColumnOf(
-            "busy",
-            "busy",
-            "share",
-            lambda row: busy_share(row) if device else None,
-            "How much of it some stream works.",
-            1,
-        ),
+        _busy(device),
         ColumnOf("device_ns", "device", "time", mean("device_ns"), "Device work launched in it.", 2),
         ColumnOf("token_ns", "a token", "time", lambda row: row.token_ns, "Its time by its tokens."),
     ]

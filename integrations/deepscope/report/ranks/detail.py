@@ -13,7 +13,7 @@ from deepscope.records.source_files import short_path
 from deepscope.report.event_names import readable
 from deepscope.report.ranks.sentences import above_text, collective_name, late_entries, step_unit
 from deepscope.report.ranks.tables import CLOCK_COLUMNS, COLLECTIVE_COLUMNS, FROM_TO, PAIR_COLUMNS, RANK, line_column
-from deepscope.report.ranks.text import more_lines
+from deepscope.report.ranks.text import more_lines, titled
 from deepscope.report.table_column import ColumnOf, Heat, field, in_order
 from deepscope.report.terminal import MIN_WIDTH, Styles, cut_start, entries_text, render
 
@@ -55,7 +55,7 @@ def rank_text(
     size = ROWS if limit is None else limit
     lines = list(entries_text(_head(detail, report, width), width, styles))
     for title, about, section in _sections(detail, report, size, width, styles):
-        lines += ["", styles.heading(title) + (f"  {styles.quiet(about)}" if about else ""), *section]
+        lines += ["", titled(title, about, width, styles), *section]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 

@@ -74,7 +74,7 @@ def ranks_text(
     else:
         lines += ["", *_answer(report, width, styles)]
         for title, about, section in _sections(report, limit, width, styles):
-            lines += ["", _titled(title, about, width, styles), *section]
+            lines += ["", titled(title, about, width, styles), *section]
     return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n"
 
 
@@ -140,7 +140,8 @@ def _findings(report: RanksReport) -> Iterator[tuple[str, str]]:
         yield "", printable(finding.remedy.text)
 
 
-def _titled(title: str, about: str, width: int, styles: Styles) -> str:
+def titled(title: str, about: str, width: int, styles: Styles) -> str:
+    """The first line of a section, what it is about behind its title."""
     explained = cut_end(about, max(width - len(title) - 2, 1))
     return styles.heading(title) + (f"  {styles.quiet(explained)}" if about else "")
 
