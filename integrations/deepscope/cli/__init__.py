@@ -1,4 +1,4 @@
-"""The command line `deepscope`, one file a command; those that serve share one."""
+"""The command line `deepscope`, one file a command; those that serve share one, and so do try and verify."""
 
 from deepscope.cli.entry import main
 

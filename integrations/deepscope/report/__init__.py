@@ -1,1 +1,1 @@
-"""A Profile shown: as text, JSON, CSV, speedscope and folded stacks; two of them compared."""
+"""A Profile shown: as text, JSON and CSV; two of them compared, and ranks side by side."""

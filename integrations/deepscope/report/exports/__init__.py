@@ -1,1 +1,1 @@
-"""A Profile and its trace in the forms of other tools: tables, profiles, timelines, scalars, a page."""
+"""A Profile and its trace in the forms of other tools: tables, call paths, timelines, scalars."""
