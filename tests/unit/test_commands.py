@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from deepscope.cli.entry import COMMANDS, deepscope
 from deepscope.cli.options import Duration
-from deepscope.cli.output import Bar, emit, emit_pieces
+from deepscope.cli.output import Bar, emit_pieces
 from deepscope.errors import DeepScopeError
 from warm_python import run_command
 
@@ -196,18 +196,3 @@ def test_a_full_disk_leaves_no_half_file(tmp_path: Path, before: str | None) -> 
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == (
         {} if before is None else {"out.json": before}
     )
-
-
-def test_a_file_that_is_written_anew_keeps_its_mode_and_the_links_to_it(tmp_path: Path) -> None:
-    target, link = tmp_path / "out.json", tmp_path / "link.json"
-    target.write_text("before")
-    target.chmod(0o640)
-    link.symlink_to(target)
-    emit("after", str(link))
-    assert (link.is_symlink(), target.read_text(), target.stat().st_mode & 0o777) == (True, "after", 0o640)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.json", "out.json"]
-
-
-def test_a_device_is_written_to_itself() -> None:
-    emit("anything", os.devnull)
-    assert not Path(os.devnull).is_file()

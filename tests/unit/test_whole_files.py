@@ -26,6 +26,21 @@ def _write(path: Path, text: str) -> None:
         part.write_text(text)
 
 
+def test_a_file_that_is_written_anew_keeps_its_mode_and_the_links_to_it(tmp_path: Path) -> None:
+    target, link = tmp_path / "out.json", tmp_path / "link.json"
+    target.write_text("before")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    _write(link, "after")
+    assert (link.is_symlink(), target.read_text(), target.stat().st_mode & 0o777) == (True, "after", 0o640)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.json", "out.json"]
+
+
+def test_a_device_is_written_to_itself() -> None:
+    _write(Path(os.devnull), "anything")
+    assert not Path(os.devnull).is_file()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no /dev")
 def test_standard_output_by_its_name_stays_the_file_that_the_shell_opened(tmp_path: Path) -> None:
     target = tmp_path / "all.txt"

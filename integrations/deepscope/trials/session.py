@@ -1,4 +1,4 @@
-"""The plan of a session: two unchanged runs first, then changed and unchanged ones in turn, within the budget."""
+"""A session: its sides, two unchanged runs first, then changed and unchanged ones in turn, within the budget."""
 
 from __future__ import annotations
 
