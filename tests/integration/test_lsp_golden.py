@@ -99,7 +99,7 @@ def train(x):
 
 
 if __name__ == "__main__":
-    x = torch.rand(300, 300)
+    x = torch.rand(600, 600)
     with deepscope.profile("deepscope_logs", wait=0, warmup=1, active=2) as recording:
         for _ in recording.iterate(range(3)):
             train(x)
