@@ -42,9 +42,9 @@ def _hover(
     shown = binding.shown_at(line, with_changed=with_changed)
     function = _function_at(binding, line, text, word, end)
     # Without line scopes the number at a function's first line is the function's own; it is shown once.
-    is_told_twice = function is not None and shown is not None and _is_whole(shown.record, function)
+    is_shown_twice = function is not None and shown is not None and _is_whole(shown.record, function)
     parts = []
-    if function is not None and not is_told_twice:
+    if function is not None and not is_shown_twice:
         parts.append(function_hover(function, server.session.hover_context(document, binding.mark)))
     if shown is not None:
         found = [finding for place, finding in server.session.findings(document) if place == line]

@@ -283,7 +283,7 @@ def _calls(title: str, calls: Sequence[CallEdge], context: HoverContext) -> str:
 def _remarks(line: Line, context: HoverContext) -> str:
     profile, scales = context.index.profile, context.scales
     is_recorded_by_line = profile.trace.line_source == "scopes"
-    is_told = any(one.shared_ns for one in profile.lines) and not profile.totals.compiled_at_call_ns
+    is_divided = any(one.shared_ns for one in profile.lines) and not profile.totals.compiled_at_call_ns
     remarks = []
     if not (line.exact or line.fused):
         if line.of_loop:
@@ -294,7 +294,7 @@ def _remarks(line: Line, context: HoverContext) -> str:
             )
         else:
             remarks.append("The trace has no line scopes here: the numbers are those of the whole function.")
-    if line.in_compiled_region and not is_told:
+    if line.in_compiled_region and not is_divided:
         remarks.append("Inside a compiled region: kernels of the region count for the line that called it.")
     elif line.in_compiled_region:
         remarks.append("Calls compiled code, whose kernels count for the lines that they were made from.")
