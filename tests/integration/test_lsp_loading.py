@@ -87,6 +87,24 @@ def test_progress_of_a_small_trace_is_told_in_small_units(root: Path, tmp_path: 
     run(scenario())
 
 
+def test_a_folder_that_is_closed_while_its_trace_is_read_holds_up_no_other(
+    root: Path, tmp_path: Path, hold: Hold
+) -> None:
+    async def scenario() -> None:
+        record(root)
+        other = tmp_path / "other"
+        other.mkdir()
+        async with editing(root, other, cache=tmp_path / "cache", environment=hold.environment) as editor:
+            await editor.until(lambda: bool(editor.progress), "the trace is being read")
+            closed = types.WorkspaceFoldersChangeEvent([], [types.WorkspaceFolder(root.as_uri(), "project")])
+            editor.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(closed))
+            await editor.until(lambda: kind(editor.progress[-1]) == "end", "nothing is read for it")
+            await editor.until(lambda: editor.statuses[-1]["root"] == other.as_uri(), "the other folder is looked at")
+            assert not [one for one in editor.statuses if "cancelled" in one["message"]]
+
+    run(scenario())
+
+
 def test_a_choice_that_is_cancelled_leaves_what_was_shown(root: Path, tmp_path: Path, hold: Hold) -> None:
     async def scenario() -> None:
         old, new = record(root, name=name(1)), record(root, name=name(2), scale=2)

@@ -35,6 +35,8 @@ def refresh(server: DeepScopeServer) -> None:
 
 def tell_status(server: DeepScopeServer, project: Project, state: State, message: str = "") -> None:
     """Sends `$/deepscope/status`, what a status item in an editor shows, unless nothing of it has changed."""
+    if not any(one is project for one in server.session.projects):  # its folder was closed meanwhile
+        return
     status = status_of(project, state, message)
     if status != project.shown_status:
         project.shown_status = status

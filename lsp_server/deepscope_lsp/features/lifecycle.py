@@ -58,6 +58,9 @@ def register(server: DeepScopeServer, watcher: Watcher) -> None:
         removed = {to_path(folder.uri) for folder in params.event.removed}
         added = [path for folder in params.event.added if (path := to_path(folder.uri)) is not None]
         session = server.session
+        for project in session.projects:
+            if project.root in removed and project.loader is not None:
+                project.loader.cancel()
         session.set_roots([root for root in session.roots if root not in removed] + added)
         for project in session.projects:
             project.map_paths(session.roots)
