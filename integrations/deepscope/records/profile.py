@@ -233,6 +233,6 @@ class Profile(msgspec.Struct, kw_only=True):
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: its hot lines."""
-        from deepscope.records.interchange import notebook_table
+        from deepscope.records.notebook import notebook_table
 
         return notebook_table(self)
