@@ -100,3 +100,14 @@ def test_loading_the_entry_point_imports_nothing_heavy() -> None:
     code = "import sys, deepscope.lightning; print({'torch', 'lightning', 'numpy', 'wcwidth'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
+def test_a_package_that_is_in_use_is_asked_of_nobody(
+    setup_module: types.ModuleType, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "lightning", types.ModuleType("lightning"))  # without a spec, as stand-ins are
+    monkeypatch.setitem(sys.modules, package, setup_module)
+    assert lightning.DeepProfiler is StandIn

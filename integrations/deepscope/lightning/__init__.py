@@ -118,5 +118,7 @@ def __getattr__(name: str) -> Any:
 
 def _package_in_use() -> str:
     """The import name of Lightning that is in use; with both, or none yet, `lightning.pytorch`."""
+    if "lightning.pytorch" in sys.modules:
+        return "lightning.pytorch"
     is_other = "pytorch_lightning" in sys.modules or importlib.util.find_spec("lightning") is None
-    return "pytorch_lightning" if is_other and "lightning.pytorch" not in sys.modules else "lightning.pytorch"
+    return "pytorch_lightning" if is_other else "lightning.pytorch"
