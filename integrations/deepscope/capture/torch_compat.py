@@ -378,6 +378,20 @@ def _wrapped(place: Any, name: str, wrap: Callable[[Callable[..., Any]], Callabl
     return take_out
 
 
+_COMPILED_OF = "_orig_mod"
+"""Where `torch.compile` keeps the module that it wraps."""
+
+
+def uncompiled(model: Any) -> Any:
+    """What `torch.compile` wrapped; anything else itself."""
+    return getattr(model, _COMPILED_OF, model)
+
+
+def uncompiled_path(path: str) -> str:
+    """A module's path less the component that `torch.compile` puts around a module."""
+    return ".".join(part for part in path.split(".") if part != _COMPILED_OF)
+
+
 def is_within_pass() -> bool:
     """Whether a backward pass that begins now is part of something else: of another one, or of compiling."""
     context = getattr(sys.modules.get("torch._guards"), "TracingContext", None)

@@ -150,7 +150,7 @@ def module_of(function: Callable[..., Any]) -> nn.Module | None:
 def name_of(function: Callable[..., Any]) -> str:
     """The class of a module (of a compiled one, of what was compiled), or a function's name."""
     if isinstance(function, nn.Module):
-        return type(getattr(function, "_orig_mod", function)).__qualname__
+        return type(torch_compat.uncompiled(function)).__qualname__
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 

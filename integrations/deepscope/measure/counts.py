@@ -13,6 +13,7 @@ import msgspec
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from deepscope.capture import torch_compat
 from deepscope.errors import OptionError
 from deepscope.measure.counting import Counting, ModuleCall, Tally
 from deepscope.printable import printable
@@ -153,7 +154,7 @@ def model_counts(counting: Counting, root: nn.Module | None, *, name: str, with_
     rows = {"": _Row(name, roots)}
     for prefix, one in zip(_prefixes(roots) if root is None else [""], roots, strict=True):
         for inner, module in one.named_modules():
-            path = ".".join(filter(None, (prefix, _without_wrapper(inner))))
+            path = ".".join(filter(None, (prefix, torch_compat.uncompiled_path(inner))))
             paths[id(module)] = path
             if path:
                 rows.setdefault(path, _Row(type(module).__qualname__, [module]))
@@ -174,11 +175,6 @@ def _prefixes(roots: list[nn.Module]) -> Iterator[str]:
         kind = type(one).__qualname__
         seen[kind] += 1
         yield kind if seen[kind] == 1 else f"{kind}#{seen[kind]}"
-
-
-def _without_wrapper(path: str) -> str:
-    """The path less the component that `torch.compile` puts around a module."""
-    return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 
 def _path(place: ModuleCall, paths: dict[int, str]) -> str:

@@ -57,7 +57,7 @@ def count_model(model: Callable[..., Any], /, *inputs: Any, backward: bool = Fal
 
 def count_call(call: ModelCall, *, backward: bool = False) -> ModelCounts:
     """The same, for a model that takes a keyword `backward` itself."""
-    model = getattr(call.model, "_orig_mod", call.model)  # what torch.compile wrapped
+    model = torch_compat.uncompiled(call.model)
     counting = Counting()
     root = module_of(model)
     with ExitStack() as held:

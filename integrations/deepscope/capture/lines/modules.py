@@ -111,7 +111,7 @@ class ModuleCalls:
             for path, module in tree:
                 seen = self._seen.get(id(module))
                 if seen is not None:
-                    paths.setdefault(seen[1].id, _without_wrapper(path))
+                    paths.setdefault(seen[1].id, torch_compat.uncompiled_path(path))
         return paths
 
 
@@ -123,11 +123,6 @@ def _parameters(number: int, module: Any) -> ModuleParameters | None:
         return ModuleParameters(number, own, total) if total else None
     except Exception:  # noqa: BLE001 - classes of users may say anything; the trace then does not tell
         return None
-
-
-def _without_wrapper(path: str) -> str:
-    """The path less the component that `torch.compile` puts around a module."""
-    return ".".join(part for part in path.split(".") if part != "_orig_mod")
 
 
 def _owner_of(module: Any, frame: FrameType) -> Any:
