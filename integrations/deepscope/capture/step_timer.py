@@ -1,4 +1,7 @@
-"""How long steps take, recorded ones and plain ones: plain are those outside windows and warm-ups."""
+"""How long steps take, recorded ones and plain ones: plain are those outside windows and warm-ups.
+
+And the wait of a trace for what steps behind its window tell.
+"""
 
 from __future__ import annotations
 

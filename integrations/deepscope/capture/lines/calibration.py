@@ -1,4 +1,7 @@
-"""What recording costs, measured where it is paid: in callbacks taken as samples while a window is open."""
+"""What recording costs, measured where it is paid: in callbacks taken as samples while a window is open.
+
+And the clock by which a window's costs are compared with its length.
+"""
 
 from __future__ import annotations
 

@@ -8,9 +8,7 @@ from types import CodeType
 from typing import NamedTuple
 
 from deepscope.capture.dynamo import undisturbed
-from deepscope.capture.lines.bytecode import (
-    Detail,
-)
+from deepscope.capture.lines.bytecode import Detail
 from deepscope.capture.lines.frames import FunctionState
 from deepscope.capture.lines.recorded_code import Libraries, Trial, UserCode, step_code
 from deepscope.capture.lines.scopes import SILENT, UNLIMITED, MakePair, Slot, make_pair
