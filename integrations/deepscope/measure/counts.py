@@ -296,12 +296,12 @@ def model_json(counts: ModelCounts, *, by: str | None = None, limit: int = 0) ->
     """
     content = asdict(counts)
     tables = {f"by_{choice}": _rows(counts, choice) for choice in CHOICES}
-    told = {name: [asdict(row) for row in _largest(rows, limit)] for name, rows in tables.items()}
-    content |= told | {"counts": {name: len(rows) for name, rows in tables.items()}}
+    shown = {name: [asdict(row) for row in _largest(rows, limit)] for name, rows in tables.items()}
+    content |= shown | {"counts": {name: len(rows) for name, rows in tables.items()}}
     if by is not None:
         _rows(counts, by)
         content = {name: value for name, value in content.items() if name not in tables}
-        content |= {"by": by, "rows": told[f"by_{by}"]}
+        content |= {"by": by, "rows": shown[f"by_{by}"]}
     return msgspec.json.format(msgspec.json.encode(content), indent=2).decode()
 
 

@@ -37,9 +37,9 @@ def test_the_trainers_options_are_told(package: str, tmp_path: Path) -> None:
     run = trainer(package, max_epochs=1, limit_train_batches=8, accumulate_grad_batches=2, gradient_clip_val=0.5)
     run.fit(make_model(package), loader())
     [fit] = recorded(tmp_path)
-    told = fit.deepscope["settings"]["trainer"]
-    assert (told["accumulate_grad_batches"], told["gradient_clip_val"]) == (2, 0.5)
-    assert told["log_every_n_steps"] == run.log_every_n_steps
+    options = fit.deepscope["settings"]["trainer"]
+    assert (options["accumulate_grad_batches"], options["gradient_clip_val"]) == (2, 0.5)
+    assert options["log_every_n_steps"] == run.log_every_n_steps
     assert fit.deepscope["settings"]["loaders"]
 
 

@@ -199,10 +199,10 @@ def test_a_job_that_makes_no_step_is_told_with_its_place():
             answer.stack = ["/me/train.py:7 step", "/x/site-packages/torch/distributed.py:9 all_reduce"] * request.stack
             return answer
 
-    told = []
+    lines = []
 
     def tell(text):
-        told.append(text)
+        lines.append(text)
         raise Enough
 
     ranks = [Hung(clock, number, 0.5) for number in range(2)]
@@ -210,8 +210,8 @@ def test_a_job_that_makes_no_step_is_told_with_its_place():
         AgreedRecording(
             ranks, RecordingRequest(steps=500), clock=lambda: clock.now, sleep=clock.sleep, tell=tell
         ).record()
-    assert told[0].startswith("rank 0 (process 100) has made no step for 30 s; it stands at /x/site-packages/torch/")
-    assert told[0].endswith("called from /me/train.py:7 step")
+    assert lines[0].startswith("rank 0 (process 100) has made no step for 30 s; it stands at /x/site-packages/torch/")
+    assert lines[0].endswith("called from /me/train.py:7 step")
 
 
 def test_steps_are_matched_by_their_ends():

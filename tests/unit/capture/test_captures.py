@@ -141,7 +141,7 @@ def line(mark: str) -> int:
     return found
 
 
-def told() -> dict[int, list[tuple[str, int]]]:
+def stacks() -> dict[int, list[tuple[str, int]]]:
     """Node → function and line of its stack."""
     (graph,) = captures.captured_graphs()
     assert graph.graph == EXECUTABLE
@@ -167,7 +167,7 @@ def outer(cuda: Runtime) -> None:
 def test_each_node_has_the_stack_of_the_line_that_launched_it(cuda: Runtime):
     with held():
         outer(cuda)
-    found = told()
+    found = stacks()
     assert found[0] == [("outer", line("first"))]
     assert found[1] == [("outer", line("both")), ("inner", line("inner"))]
     assert found[2] == [("outer", line("both")), ("inner", line("inner_second"))]
@@ -269,7 +269,7 @@ def test_the_users_own_annotations_stay_theirs(cuda: Runtime):
     assert list(alone) == [CAPTURED << 32]
     with held():
         assert annotated(cuda) == alone
-    assert list(told()) == [0]
+    assert list(stacks()) == [0]
 
 
 def test_the_nodes_of_a_body_within_the_graph_are_not_taken_for_its_own(cuda: Runtime, monkeypatch):
@@ -280,7 +280,7 @@ def test_the_nodes_of_a_body_within_the_graph_are_not_taken_for_its_own(cuda: Ru
         cuda.kinds.append(Runtime.CONDITIONAL)
         monkeypatch.setattr(cuda, "cudaGraphNodeGetToolsId", lambda node: (CAPTURED + 1) << 32 | node)
         cuda.launch()
-    assert list(told()) == [0]
+    assert list(stacks()) == [0]
 
 
 def test_a_debugger_is_left_alone_and_only_monitoring_has_room_beside_it(cuda: Runtime):

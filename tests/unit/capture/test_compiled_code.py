@@ -30,7 +30,7 @@ def stack(*lines: int, file: str = MODEL, note: str = "") -> str:
     return "".join(f'  File "{file}", line {line}, in f\n    y = g(x)\n        ^^^^\n' for line in lines) + note
 
 
-def told(*graphs: SeenGraph, **more: Any) -> CompiledCode:
+def code_of(*graphs: SeenGraph, **more: Any) -> CompiledCode:
     return compiled_code(
         CompiledRecord(list(graphs), **more), lambda frame, caller: SourcePlace(0, frame.line, frame.function, caller)
     )
@@ -72,7 +72,7 @@ def test_lines_count_by_their_nodes_in_the_graph() -> None:
         nodes={"cpp_fused_0:1": ["add", "mul", "sin", "clone"]},
         text=GRAPH_TEXT,
     )
-    assert sources(told(one)) == [("cpp_fused_0", {4: 1, 3: 2})]
+    assert sources(code_of(one)) == [("cpp_fused_0", {4: 1, 3: 2})]
 
 
 def test_nodes_of_triton_kernels_stand_in_the_comments_above_them() -> None:
@@ -87,17 +87,17 @@ def test_nodes_of_triton_kernels_stand_in_the_comments_above_them() -> None:
 triton_poi_fused_0 = async_compile.triton('triton_poi_fused_0', '''
 """
     one = graph({"triton_poi_fused_0:7": [stack(3), stack(4)]}, text=GRAPH_TEXT, code=code)
-    assert sources(told(one)) == [("triton_poi_fused_0", {3: 2, 4: 1})]
+    assert sources(code_of(one)) == [("triton_poi_fused_0", {3: 2, 4: 1})]
 
 
 def test_where_no_nodes_are_known_each_expression_is_one() -> None:
     again = stack(3, note="Gradient addition node due to multiple use of tensor around:")
-    assert sources(told(graph({"cpp_fused_0:1": [stack(3), again, stack(4)]}))) == [("cpp_fused_0", {3: 2, 4: 1})]
+    assert sources(code_of(graph({"cpp_fused_0:1": [stack(3), again, stack(4)]}))) == [("cpp_fused_0", {3: 2, 4: 1})]
 
 
 def test_calls_of_one_function_from_several_lines_part_its_nodes() -> None:
     one = graph({"k:1": [stack(10, 3), stack(11, 3)]}, nodes={"k:1": ["sin", "mul"]}, text=GRAPH_TEXT)
-    code = told(one)
+    code = code_of(one)
     assert [nodes for _, nodes in code.graphs[0].kernels[0].sources] == [1, 1]  # type: ignore[union-attr]
     assert {(row.line, row.caller) for row in code.places if row is not None} == {(10, -1), (3, 0), (11, -1), (3, 2)}
 
@@ -105,18 +105,18 @@ def test_calls_of_one_function_from_several_lines_part_its_nodes() -> None:
 def test_kernels_stand_in_the_order_of_their_calls_and_those_of_other_graphs_are_left_out() -> None:
     """Torch collects the stacks of all backward graphs that it compiles one after the other."""
     stacks = {"mine:9": [stack(1)], "other:1": [stack(2)], "mine:10": [stack(3)]}
-    assert [name for name, _ in sources(told(graph(stacks)))] == ["other", "mine", "mine"]
+    assert [name for name, _ in sources(code_of(graph(stacks)))] == ["other", "mine", "mine"]
     code = "        # [Provenance debug handles] mine:9\n        # [Provenance debug handles] mine:10\n"
-    assert sources(told(graph(stacks, code=code))) == [("mine", {1: 1}), ("mine", {3: 1})]
+    assert sources(code_of(graph(stacks, code=code))) == [("mine", {1: 1}), ("mine", {3: 1})]
 
 
 @pytest.mark.parametrize("stacks", ["", "null", "x", "[]", '{"k:1": 7}', '{"k:1": [7, null]}', '{"": [""]}', "{}"])
 def test_what_is_no_stack_is_no_source(stacks: str) -> None:
-    assert all(not kernel for _, kernel in sources(told(SeenGraph("f", stacks, stacks, stacks, stacks))))
+    assert all(not kernel for _, kernel in sources(code_of(SeenGraph("f", stacks, stacks, stacks, stacks))))
 
 
 def test_a_graph_that_was_compiled_without_is_not_told() -> None:
-    assert told(SeenGraph("f", "", "", "", "")).graphs == []
+    assert code_of(SeenGraph("f", "", "", "", "")).graphs == []
 
 
 def test_frames_are_read_from_a_stacks_text_outermost_first() -> None:
@@ -126,7 +126,7 @@ def test_frames_are_read_from_a_stacks_text_outermost_first() -> None:
 
 
 def test_breaks_and_recompilations_name_places() -> None:
-    code = told(
+    code = code_of(
         breaks=[Broken((PythonFrame(MODEL, 3, "f"), PythonFrame(MODEL, 9, "g")), "why")],
         recompilations=[
             Compiled(PythonFrame(MODEL, 2, "f"), "size", 70, began_ns=began_ns) for began_ns in (999, 1000)

@@ -24,7 +24,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
     return found
 
 
-def told(source: CounterSource) -> dict[tuple[str, str], float]:
+def values_of(source: CounterSource) -> dict[tuple[str, str], float]:
     named = [(series.track, series.name) for series in source.series]
     return dict(zip(named, source.read(), strict=True))
 
@@ -33,7 +33,7 @@ def test_all_that_nvml_tells_of_a_device(tmp_path: Path, nvml: Nvml):
     root = write(tmp_path, {"sys/bus/pci/devices/0000:1b:00.0/numa_node": "1\n"})
     source = NvidiaDevices(root, [3])
     nvml.reasons = 0x20 | 0x04 | 0x01
-    assert told(source) == {
+    assert values_of(source) == {
         ("GPU busy", "3"): 87,
         ("GPU memory busy", "3"): 34,
         ("GPU memory", "3"): 20 << 30,
@@ -75,7 +75,7 @@ def test_what_a_device_does_not_know_is_listed_and_the_rest_is_read(tmp_path: Pa
     old = Nvml(unknown=("nvmlDeviceGetPowerUsage", "nvmlDeviceGetName"), fields={})
     monkeypatch.setitem(sys.modules, "pynvml", old)
     source = NvidiaDevices(tmp_path, [0])
-    found = told(source)
+    found = values_of(source)
     # A driver without totals of PCIe measures it; the device has no NVLink.
     assert found[("PCIe sent", "0")] == 50 * 1024
     assert found[("PCIe received", "0")] == 70 * 1024
@@ -94,7 +94,7 @@ def test_a_driver_older_than_the_package_tells_why_clocks_are_low(tmp_path: Path
     monkeypatch.setitem(sys.modules, "pynvml", old)
     source = NvidiaDevices(tmp_path, [0])
     old.reasons = 0x40
-    assert told(source)[("GPU throttling", "0 thermal")] == 1
+    assert values_of(source)[("GPU throttling", "0 thermal")] == 1
     assert source.missing == []
 
 
@@ -119,7 +119,7 @@ def test_amds_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     root = write(tmp_path, {"sys/bus/pci/devices/0000:c1:00.0/numa_node": "0"})
     monkeypatch.setitem(sys.modules, "amdsmi", Amd())
     source = AmdDevices(root, [1])
-    assert told(source) == {
+    assert values_of(source) == {
         ("GPU busy", "1"): 91,
         ("GPU memory busy", "1"): 40,
         ("GPU memory", "1"): 1 << 30,
@@ -136,7 +136,7 @@ def test_amds_library_where_it_does_not_know(tmp_path: Path, monkeypatch: pytest
     unknown = ("current_socket_power", "HOTSPOT", "umc_activity", "market_name")
     monkeypatch.setitem(sys.modules, "amdsmi", Amd(unknown=unknown))
     source = AmdDevices(tmp_path, [0, 7])
-    found = told(source)
+    found = values_of(source)
     assert found[("GPU power", "0")] == 690
     assert found[("GPU temperature", "0")] == 66
     assert ("GPU memory busy", "0") not in found
@@ -171,9 +171,9 @@ def test_a_gpu_is_never_taken_for_another(tmp_path: Path, nvml: Nvml):
     in_use = (DeviceInUse(0, 5), DeviceInUse(1, -1))
     opened = Machine(machine(tmp_path), lambda: ("nvidia", in_use)).open()
     assert [(facts.series, facts.ordinal) for facts in opened.account.devices] == [("5", 0)]
-    (untold,) = (one for one in opened.account.missing if one.sensor.startswith("GPU"))
-    assert untold.sensor == "GPU 1"
-    assert "cannot be told" in untold.reason
+    (missing,) = (one for one in opened.account.missing if one.sensor.startswith("GPU"))
+    assert missing.sensor == "GPU 1"
+    assert "cannot be told" in missing.reason
 
 
 def test_a_gpu_without_its_library_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

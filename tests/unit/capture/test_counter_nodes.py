@@ -78,14 +78,14 @@ def test_the_machine_as_psutil_has_it(tmp_path: Path):
     opened = Machine(tmp_path, lambda: ("", ())).open()  # nothing of Linux's alone
     assert opened.account.cores == psutil.cpu_count()
     named = [(series.track, series.name) for source in opened.sources for series in source.series]
-    told = dict(zip(named, (value for source in opened.sources for value in source.read()), strict=True))
+    values = dict(zip(named, (value for source in opened.sources for value in source.read()), strict=True))
     assert {track for track, _ in named} <= {
         *("CPU", "CPU cores", "process CPU", "page faults", "memory", "network received", "network sent"),
         *("disk busy", "disk queue", "disk requests", "disk read", "disk written"),
     }
-    assert told[("memory", "process")] == pytest.approx(psutil.Process().memory_info().rss, rel=0.5)
+    assert values[("memory", "process")] == pytest.approx(psutil.Process().memory_info().rss, rel=0.5)
     times = psutil.cpu_times()
-    assert told[("CPU", "all")] == pytest.approx(sum(times) - times.idle - getattr(times, "iowait", 0), rel=0.05)
+    assert values[("CPU", "all")] == pytest.approx(sum(times) - times.idle - getattr(times, "iowait", 0), rel=0.05)
 
 
 def test_without_psutil_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -182,10 +182,10 @@ def test_what_is_not_there_is_listed_with_its_reason(tmp_path: Path, monkeypatch
     root = write(tmp_path, {"proc/stat": "", "proc/self/stat": "", "proc/diskstats": ""})
     opened = Machine(root, lambda: ("", ())).open()
     assert [type(source) for source in opened.sources] == [ThisProcess]
-    told = {one.sensor: one.reason for one in opened.account.missing}
-    assert told["CPU"] == "the system tells of no cores"
-    assert {"memory", "disks", "network"} <= set(told)
-    assert told["InfiniBand"] == "no adapter in /sys/class/infiniband"
+    reasons = {one.sensor: one.reason for one in opened.account.missing}
+    assert reasons["CPU"] == "the system tells of no cores"
+    assert {"memory", "disks", "network"} <= set(reasons)
+    assert reasons["InfiniBand"] == "no adapter in /sys/class/infiniband"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")

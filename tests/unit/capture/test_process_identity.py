@@ -17,9 +17,9 @@ def digest_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
 
 def test_other_arguments_have_another_digest_and_none_can_be_read_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have been a kernel
-    told = [(), ("--lr", "1"), ("--lr", "2"), ("--lr 1",), ("--token", "secret" * 40), ("\udcff",)]
-    digests = [digest_of(monkeypatch, *arguments) for arguments in told]
-    assert len(set(digests)) == len(told)
+    given = [(), ("--lr", "1"), ("--lr", "2"), ("--lr 1",), ("--token", "secret" * 40), ("\udcff",)]
+    digests = [digest_of(monkeypatch, *arguments) for arguments in given]
+    assert len(set(digests)) == len(given)
     assert {len(one) for one in digests} == {8}
     assert digest_of(monkeypatch, "--lr", "1") == digests[1]
 

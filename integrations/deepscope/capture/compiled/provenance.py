@@ -169,11 +169,11 @@ def _weighed(texts: list[Any], nodes_at: Counter[tuple[str, int]]) -> _Stacks:
     if not nodes_at:
         return found
     alike = Counter((frames[-1].file, frames[-1].line) for frames in found)
-    told: dict[tuple[str, int], int] = {}
+    seen: dict[tuple[str, int], int] = {}
     for frames in found:
         line = (frames[-1].file, frames[-1].line)
-        before = told.get(line, 0)
-        told[line] = before + 1
+        before = seen.get(line, 0)
+        seen[line] = before + 1
         # Calls of one function from several lines look alike in the graph: they have equal parts of its nodes.
         part, more = divmod(nodes_at.get(line, 0), alike[line])
         found[frames] = max(part + (before < more), 1)

@@ -27,7 +27,7 @@ MOST_DOMAINS = 32
 ROOT = Path("/")
 _LONGEST = 200
 """Letters of a reason."""
-_UNTOLD = "which device of the vendor's library it is cannot be told"
+_UNKNOWN_DEVICE = "which device of the vendor's library it is cannot be told"
 """So with a part of a GPU (MIG)."""
 
 Opening = TypeVar("Opening", bound=CounterSource)
@@ -106,7 +106,7 @@ class Machine:
 
     def _open_gpus(self, vendor: str, in_use: Devices) -> Opened:
         kinds: dict[str, type[NvidiaDevices] | type[AmdDevices]] = {"nvidia": NvidiaDevices, "amd": AmdDevices}
-        missing = [MissingSensor(f"GPU {one.ordinal}", _UNTOLD) for one in in_use if one.number < 0]
+        missing = [MissingSensor(f"GPU {one.ordinal}", _UNKNOWN_DEVICE) for one in in_use if one.number < 0]
         ordinals = {one.number: one.ordinal for one in in_use if one.number >= 0}
         if not ordinals:
             return Opened([], CounterAccount(missing=missing))

@@ -154,8 +154,8 @@ def _with_scopes(trace: Trace, scopes: list[Scope]) -> Trace:
     scope_of_name = np.full(len(trace.strings), -1, np.int32)
     is_line = np.zeros(len(trace.strings), np.bool_)
     for index, name in enumerate(trace.strings):
-        if not is_late(name) and (told := parse_name(name)) is not None and told.scopes[0] < len(scopes):
-            scope_of_name[index] = told.scopes[0]
+        if not is_late(name) and (parsed := parse_name(name)) is not None and parsed.scopes[0] < len(scopes):
+            scope_of_name[index] = parsed.scopes[0]
             is_line[index] = name.startswith(LINE)
     # Without torch's fast scopes they are annotations. The device gets copies of those: no scopes, and taken out.
     on_cpu = events.kind != Kind.DEVICE_SPAN
@@ -212,7 +212,7 @@ class _Edits:
         self._gone = frozenset(gone.tolist())
         self._scope: list[int] = trace.events.scope.tolist()
         self._stack: list[int] = stacks.tolist()
-        self._off_cpu = {name: told for name in strings if (told := parse_off_cpu(name)) is not None}
+        self._off_cpu = {name: parsed for name in strings if (parsed := parse_off_cpu(name)) is not None}
         has_own_name = np.array([name in names or name in self._off_cpu for name in strings] + [False])
         is_plain = (trace.events.scope < 0) & ~has_own_name[trace.events.name]
         is_plain[np.concatenate([cut, gone, np.fromiter(late, np.int64)])] = False
