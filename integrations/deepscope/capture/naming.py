@@ -1,4 +1,4 @@
-"""File names as TensorBoard's plug-in wants them, with stage and rank in the worker's name."""
+"""Names of files as TensorBoard's plug-in wants them, which process they are of, and the folders that they go to."""
 
 from __future__ import annotations
 

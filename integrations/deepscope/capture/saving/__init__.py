@@ -1,1 +1,1 @@
-"""From torch's export to a finished file: header, rewriting, names, folders, what killed runs left behind."""
+"""From torch's export to a finished file: header, rewriting, turns of writers, what killed runs left behind."""
