@@ -15,6 +15,8 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from audited_programs import TELLS_WHOSE_BYTES, looked_at_all, recorded_and_looked_at, text_at, training
+from deepscope.capture.audit.flow import Flow
+from deepscope.capture.audit.operator_calls import key_of
 from deepscope.trace.format.audit import SameWork
 
 pytestmark = pytest.mark.usefixtures("nothing_compiled")
@@ -367,3 +369,10 @@ def test_sparse_weights_in_training_are_not_taken_for_samples_that_are_sparse_to
 
     found = looked_at_all(trained.step(features))
     assert [one for one in found.account.same if one.of_batch] == []
+
+
+def test_what_is_made_where_a_tensor_was_is_not_taken_for_it():
+    flow = Flow()
+    gone = flow.follow(torch.ones(3) for _ in range(8))
+    assert gone
+    assert gone.isdisjoint(map(key_of, [torch.ones(3) for _ in range(64)]))

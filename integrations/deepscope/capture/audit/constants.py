@@ -105,9 +105,10 @@ class Constants(Observer[Value]):
     def build(self, call: OperatorCall) -> None:
         """A line has made a tensor of numbers of Python's or NumPy's, or one that shares these."""
         tensor: torch.Tensor = call.result
-        key = key_of(tensor) if is_plain(tensor) else 0
-        if not key or self._flow.writers_of(tensor):
+        keys = self._flow.follow([tensor]) if is_plain(tensor) else ()
+        if not keys or self._flow.writers_of(tensor):
             return
+        [key] = keys
         value = self._value_of_bytes(tensor)
         if value is not None:
             self._held[key] = value
@@ -206,16 +207,20 @@ class Constants(Observer[Value]):
         return result
 
 
-def fixed_storages(modules: Sequence[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
-    """The storages of the modules' parameters and buffers that no optimizer changes."""
+def fixed_tensors(
+    modules: Sequence[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]
+) -> list[torch.Tensor]:
+    """The modules' parameters and buffers that no optimizer changes."""
     changed = {id(one) for one in stepped_parameters(optimizers)}
     held = [one for field in ("_parameters", "_buffers") for one in _fields(modules, field)]
-    return {key for one in held if id(one) not in changed and (key := key_of(one))}
+    return [one for one in held if id(one) not in changed]
 
 
-def parameter_storages(modules: Sequence[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]) -> set[int]:
-    """The storages of the parameters that modules have, or that optimizers step."""
-    return {key for one in (*_fields(modules, "_parameters"), *stepped_parameters(optimizers)) if (key := key_of(one))}
+def parameters_of(
+    modules: Sequence[torch.nn.Module], optimizers: Iterable[torch.optim.Optimizer]
+) -> list[torch.Tensor]:
+    """The parameters that modules have, or that optimizers step."""
+    return [*_fields(modules, "_parameters"), *stepped_parameters(optimizers)]
 
 
 def _fields(modules: Sequence[torch.nn.Module], field: str) -> list[torch.Tensor]:

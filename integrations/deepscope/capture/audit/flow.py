@@ -211,6 +211,14 @@ class Flow:
         state = self._storage_of(tensor)
         return [] if state is None else state.writers
 
+    def follow(self, tensors: Iterable[torch.Tensor]) -> set[int]:
+        """The storages of some tensors; their numbers are no other storage's from now on, also when they have gone."""
+        found = set()
+        for tensor in tensors:
+            self._storage_of(tensor)
+            found.add(key_of(tensor))
+        return found - {0}
+
     def is_used_unseen(self, key: int) -> bool:
         """Whether somebody may look at a storage, or write to it, at any time."""
         state = self._storages.get(key)

@@ -110,18 +110,15 @@ class SampleValues(Observer[Draw]):
         kinds = torch.utils.data.dataloader._DatasetKind
         if getattr(iterator, "_dataset_kind", kinds.Iterable) == kinds.Iterable:
             return
-        for tensor in tensors_in(batch):
-            if key := key_of(tensor):
-                self._held[key] = _LOADER
-                self._loaded.add(key)
+        loaded = self._flow.follow(tensors_in(batch))
+        self._held.update(dict.fromkeys(loaded, _LOADER))
+        self._loaded |= loaded
 
     def build(self, tensor: torch.Tensor) -> None:
         """A line has made a tensor of Python's numbers; integers and flags may be equal by chance."""
-        key = key_of(tensor)
-        if key and (tensor.dim() == 0 or tensor.is_floating_point()):
-            value = bytes_of(tensor)
-            if value is not None:
-                self._python[key] = value
+        value = bytes_of(tensor) if tensor.dim() == 0 or tensor.is_floating_point() else None
+        if value is not None:
+            self._python.update(dict.fromkeys(self._flow.follow([tensor]), value))
 
     def step_optimizer(self) -> None:
         """An optimizer has stepped: what follows its steps, as the average of a teacher's parameters, was seen."""

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from deepscope.capture import torch_compat
 from deepscope.capture.audit.call_paths import CallPaths
 from deepscope.capture.audit.cheaper_operators import CheaperOperators
-from deepscope.capture.audit.constants import Constants, fixed_storages, parameter_storages
+from deepscope.capture.audit.constants import Constants, fixed_tensors, parameters_of
 from deepscope.capture.audit.copies import Copies
 from deepscope.capture.audit.diagonal_matrices import DiagonalMatrices
 from deepscope.capture.audit.embeddings import Lookups
@@ -49,8 +49,8 @@ class Watch:
         """Looks for the tensors that no step changes among the living modules."""
         flow = self.flow = Flow()
         modules, optimizers = live_objects([nn.Module, Optimizer])
-        fixed = fixed_storages(modules, optimizers)
-        parameters = parameter_storages(modules, optimizers)
+        fixed = flow.follow(fixed_tensors(modules, optimizers))
+        parameters = flow.follow(parameters_of(modules, optimizers))
         self.paths = CallPaths(code)
         self.graph = AutogradGraph()
         self.gradients = Gradients()
