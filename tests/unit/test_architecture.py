@@ -1,4 +1,4 @@
-"""docs/architecture.md names files and folders that are there."""
+"""docs/architecture.md and `.ci/run` name files and folders that are there."""
 
 from __future__ import annotations
 
@@ -22,3 +22,11 @@ def test_every_package_stands_in_the_map(repository: Path) -> None:
     house = repository / "integrations" / "deepscope"
     packages = {path.parent.relative_to(house) for path in house.rglob("__init__.py")} - {Path()}
     assert [str(one) for one in sorted(packages) if f"{one.name}/ " not in text] == []
+
+
+def test_every_test_that_ci_selects_is_there(repository: Path) -> None:
+    text = (repository / ".ci" / "run").read_text(encoding="utf-8")
+    named = re.findall(r"\b(tests/[\w/.]+)(?:\{([\w,]+)\}([\w.]+))?", text)
+    paths = [f"{head}{one}{tail}" for head, several, tail in named for one in several.split(",")]
+    assert len(paths) > 15
+    assert [one for one in paths if not (repository / one).exists()] == []
