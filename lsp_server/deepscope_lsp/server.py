@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,6 +16,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.language_server import lsp_method
 
+from deepscope.trace.format.header import own_version
 from deepscope_lsp.engine.session import Document, EditorSession
 from deepscope_lsp.engine.wording.quantities import in_message
 from deepscope_lsp.positions import Units
@@ -130,7 +130,7 @@ class DeepScopeServer(LanguageServer):
     def __init__(self) -> None:
         super().__init__(
             "deepscope",
-            _version(),
+            own_version() or "unknown",
             notebook_document_sync=NOTEBOOKS,
             protocol_cls=DocumentProtocol,
         )
@@ -200,13 +200,6 @@ class DeepScopeServer(LanguageServer):
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("background work failed", exc_info=error)
             self.window_log_message(types.LogMessageParams(types.MessageType.Error, f"{type(error).__name__}: {error}"))
-
-
-def _version() -> str:
-    try:
-        return version("deepscope")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 SOURCE = "DeepScope"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 
 import msgspec
 
@@ -29,6 +28,7 @@ from deepscope.trace.format.header import (
     UnrecordedStepTimes,
     Worker,
     WorkerLine,
+    own_version,
 )
 from deepscope.trace.format.process_tables import CompiledCode
 
@@ -38,7 +38,7 @@ def run_header(session: RecordingSession, notes: list[str] | None = None) -> Hea
     notes = [] if notes is None else notes
     return Header(
         format=FORMAT,
-        version=_version(),
+        version=own_version(),
         run_id=session.run_id,
         stage=session.stage,
         rank=session.rank,
@@ -102,14 +102,6 @@ def window_header(
         compiled=compiled,
         notes=notes,
     )
-
-
-def _version() -> str:
-    """Ours; "" where a running program was lent the package for the moment (`deepscope attach`)."""
-    try:
-        return version("deepscope")
-    except PackageNotFoundError:
-        return ""
 
 
 def _described(record: LineRecord, source: str) -> tuple[list[File | None], list[ScopeRow | None]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 
 from deepscope.dashboard.library import Library
 from deepscope.dashboard.page_answer import Choice, Fact, PageAnswer, Question, in_page_words, title_of, word
@@ -14,6 +13,7 @@ from deepscope.printable import without_secrets
 from deepscope.quantities import ranges
 from deepscope.records import Profile
 from deepscope.store.runs import FoundRun
+from deepscope.trace.format.header import own_version
 
 
 class Run(PageAnswer):
@@ -50,7 +50,7 @@ class Runs(PageAnswer):
 def runs(library: Library, question: Question) -> Runs:
     """Which runs can be chosen."""
     del question
-    return Runs(runs=[_run(library, one) for one in library.runs()], version=_version())
+    return Runs(runs=[_run(library, one) for one in library.runs()], version=own_version())
 
 
 class News(PageAnswer):
@@ -91,13 +91,6 @@ def _run(library: Library, found: FoundRun) -> Run:
         size_bytes=sum(one.file.size_bytes for one in found.traces),
         problem=word(library.problem(found) or ("no whole trace" if all(one.is_lost for one in found.traces) else "")),
     )
-
-
-def _version() -> str:
-    try:
-        return version("deepscope")
-    except PackageNotFoundError:  # run from its sources
-        return ""
 
 
 class Header(PageAnswer):

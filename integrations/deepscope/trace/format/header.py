@@ -26,6 +26,16 @@ LOWERED_TO_LOOP, LOWERED_TO_FUNCTION, LOWERED_TO_CALLER = "loop", "function", "c
 """What stands for a line where detail was lowered: the loop that it begins, its function, the line that called it."""
 
 
+def own_version() -> str:
+    """DeepScope's version; "" where it runs from its sources, or was lent to a running program (`deepscope attach`)."""
+    from importlib.metadata import PackageNotFoundError, version  # slow, and readers of traces do not ask
+
+    try:
+        return version("deepscope")
+    except PackageNotFoundError:
+        return ""
+
+
 class Device(msgspec.Struct, frozen=True):
     """The devices in use."""
 
