@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { barWidth, levelOf, markWidth } from "../src/heat/levels";
 import type { HotLine } from "../src/server/contract";
 import { DEPTH_WORDS, DEPTHS, keptDepth } from "../src/depths";
-import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "../src/views/callPathRows";
+import { describedPath, iconOf, opensPart, pathRows, pathParagraphs, type PathRow } from "../src/views/callPathRows";
 import { copyText, describedRow, lineRows, moduleRows, pathTo, spokenRow, vanishedRows, wholeRow, type RowOptions } from "../src/views/hotLinesRows";
 import { chosenBy, readingWords, runRows, tracesIn } from "../src/views/runRows";
 import { amount, hotGroup, hotLine, hotLines, linePath, listedTrace, partPath, run } from "./examples";
@@ -152,15 +152,15 @@ describe("call paths", () => {
   it("say what a part is, how much of it is backward, and how often it ran", () => {
     const [row] = pathRows([{ ...here, detailWords: "backward 20 ns, 12 calls" }], "callees", owner);
     const kernel = pathRows([partPath("kernel", "gemm", 50)], "callees", owner)[0];
-    expect(row === undefined ? [] : [describedPath(row), iconOf(row), ...toldPath(row, "per step")]).toEqual([
+    expect(row === undefined ? [] : [describedPath(row), iconOf(row), ...pathParagraphs(row, "per step")]).toEqual([
       "60 ns  layers.py:31",
       "symbol-class",
       "module h.0.mlp — /env/pack/layers.py:31",
       "60 ns per step: backward 20 ns, 12 calls",
     ]);
-    expect(kernel === undefined ? [] : [describedPath(kernel), ...toldPath(kernel, "per step")]).toEqual(["50 ns", "kernel gemm", "50 ns per step"]);
+    expect(kernel === undefined ? [] : [describedPath(kernel), ...pathParagraphs(kernel, "per step")]).toEqual(["50 ns", "kernel gemm", "50 ns per step"]);
     const line = pathRows([linePath("f", 9, 60)], "callees")[0];
-    expect(line === undefined ? [] : toldPath(line, "per step")).toEqual(["f — /p/model.py:109", "60 ns per step"]);
+    expect(line === undefined ? [] : pathParagraphs(line, "per step")).toEqual(["f — /p/model.py:109", "60 ns per step"]);
   });
 
   it("keep the depth that was chosen, and take no other word for one", () => {

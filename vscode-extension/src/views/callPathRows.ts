@@ -58,7 +58,7 @@ export function describedPath({ path }: PathRow): string {
 }
 
 /** All that is known of it, as plain paragraphs. */
-export function toldPath({ path }: PathRow, stepWords: string): string[] {
+export function pathParagraphs({ path }: PathRow, stepWords: string): string[] {
   const kind = path.kind === "line" ? "" : `${KIND_WORDS[path.kind]} `;
   const place = path.line > 0 ? ` — ${path.file}:${path.currentLine ?? path.line}` : "";
   const details = path.detailWords === "" ? "" : `: ${path.detailWords}`;

@@ -7,7 +7,7 @@ import { dim, recordedAt } from "../elsewhere";
 import type { Depth, LinePaths, RecordedLine } from "../server/contract";
 import type { Requests } from "../server/requests";
 import type { Session } from "../session";
-import { describedPath, iconOf, opensPart, pathRows, toldPath, type PathRow } from "./callPathRows";
+import { describedPath, iconOf, opensPart, pathRows, pathParagraphs, type PathRow } from "./callPathRows";
 import { pick } from "../notify";
 import { placeName } from "../paths";
 
@@ -122,12 +122,12 @@ export class CallPathsView implements vscode.TreeDataProvider<Node>, vscode.Disp
     const states = vscode.TreeItemCollapsibleState;
     const state = node.children.length === 0 ? states.None : node.isOpen ? states.Expanded : states.Collapsed;
     const item = new vscode.TreeItem(path.name, state);
-    const told = toldPath(node, this.paths?.stepWords ?? "");
+    const paragraphs = pathParagraphs(node, this.paths?.stepWords ?? "");
     item.id = node.id;
     item.description = describedPath(node);
     item.iconPath = new vscode.ThemeIcon(iconOf(node));
-    item.tooltip = new vscode.MarkdownString().appendText(told.join("\n\n"));
-    item.accessibilityInformation = { label: told.join(", ") };
+    item.tooltip = new vscode.MarkdownString().appendText(paragraphs.join("\n\n"));
+    item.accessibilityInformation = { label: paragraphs.join(", ") };
     item.contextValue = path.kind === "line" ? "line" : "part";
     if (path.kind === "line" && path.uri === null) {
       dim(item);

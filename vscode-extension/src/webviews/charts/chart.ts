@@ -38,7 +38,7 @@ export abstract class Chart {
 
   protected select(row: number, column: number): void {
     this.selected = [{ row, column }];
-    this.onSelect.forEach((told) => told());
+    this.onSelect.forEach((listener) => listener());
   }
 }
 
